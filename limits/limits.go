@@ -1,0 +1,107 @@
+// Package limits is the one table of the bounds that dsh puts around everything
+// that enters it: model-written code, JSON, reports, queues, retries.
+//
+// Tests, error messages and the reference documentation read these constants;
+// no other package repeats a number. A bound that a person may change has its
+// default here and its allowed range beside it.
+package limits
+
+import "time"
+
+// Times. Every entry into model-written code has two of them.
+const (
+	// VMTimeout is the default time one entry may spend inside the JavaScript engine.
+	VMTimeout = 5 * time.Second
+	// VMTimeoutMin and VMTimeoutMax are the range of a configured vmTimeoutMs.
+	VMTimeoutMin = 1 * time.Millisecond
+	VMTimeoutMax = 60 * time.Second
+
+	// CallTimeout is the default time of a whole entry, waiting included.
+	CallTimeout = 30 * time.Second
+	// CallTimeoutMin and CallTimeoutMax are the range of a configured callTimeoutMs.
+	CallTimeoutMin = 1 * time.Millisecond
+	CallTimeoutMax = 600 * time.Second
+
+	// MaxCallTimeout is the default of what a tool's own timeoutMs may raise
+	// its call limit to; its range is CallTimeoutMin to MaxCallTimeoutMax.
+	MaxCallTimeout    = 600 * time.Second
+	MaxCallTimeoutMax = 24 * time.Hour
+
+	// Shutdown is the most a front door takes to stop, whatever hangs.
+	Shutdown = 2 * time.Second
+)
+
+// Memory, in MiB where the name says so, else bytes.
+const (
+	// VMMemoryMB bounds one mount's JavaScript heap.
+	VMMemoryMB    = 64
+	VMMemoryMBMin = 16
+	VMMemoryMBMax = 2048
+
+	// WorkerMemoryMB bounds a worker beyond its size at start (RLIMIT_AS, Linux).
+	WorkerMemoryMB    = 1024
+	WorkerMemoryMBMin = 256
+	WorkerMemoryMBMax = 16384
+)
+
+// Data.
+const (
+	// Source is the most bytes of a mount's source.
+	Source = 256 << 10
+	// SourceNesting is the bracket nesting beyond which source is refused before it is parsed.
+	SourceNesting = 1000
+	// Depth is the nesting beyond which a JSON value is refused by name; DepthWorks is promised to work.
+	Depth      = 10_000
+	DepthWorks = 5_000
+	// Frame is the most bytes of one frame between the host and a worker.
+	Frame = 64 << 20
+	// MCPFrame is the most bytes, and MCPDepth the deepest nesting, of one MCP message.
+	MCPFrame = 16 << 20
+	MCPDepth = 1000
+	// Result and Arguments are the most bytes of a tool's canonical value and of its arguments.
+	Result    = 16 << 20
+	Arguments = 16 << 20
+)
+
+// Counts of what a mount or a session may own.
+const (
+	Mounts         = 1000 // per session
+	Timers         = 200  // per mount
+	Listeners      = 200  // per mount
+	Services       = 200  // per mount
+	Tools          = 200  // per mount
+	CallsInFlight  = 64   // into one mount
+	AbandonedCalls = 8    // per mount, then it is failed and its VM closed
+	EventQueue     = 256  // per mount, then events are dropped and counted
+	Handles        = 10_000
+	RememberedGone = 200 // ids and tools that have gone
+	WorkerDeaths   = 3   // a minute, before nothing is mounted again by itself
+	SpentVMs       = 3   // a minute, before the mount is failed
+	Interrupts     = 3   // in a row, before a VM is spent
+)
+
+// Text, in characters unless the name says bytes.
+const (
+	Name        = 80   // a plugin's name in reports
+	ErrorText   = 2000 // an error's text
+	SourceLine  = 200  // an echoed source line
+	Preview     = 120  // an echoed value
+	Violations  = 20   // violations reported in one message
+	MountAnswer = 2000 // a mount's answer beside the schemas
+	Receipt     = 1000 // an unmount's answer
+
+	ReportAll  = 14_000
+	ReportAPI  = 9_000
+	ReportName = 6_000
+
+	ConsoleLines     = 200 // kept per mount
+	ConsoleLine      = 500 // characters of a kept line
+	ConsoleRate      = 100 // lines per second to stderr
+	ConsoleBurst     = 200
+	ConsoleLineBytes = 8 << 10 // of one line on the wire
+
+	Progress = 2000 // characters of one progress text
+)
+
+// ToolName is the rule for a tool's name: every client and provider takes these.
+const ToolName = `^[a-zA-Z0-9_-]{1,64}$`
