@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Hello is the payload of Ready.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Prelude  string `json:"prelude"` // SHA-256 of the prelude's source, in hex
+	Engine   string `json:"engine"`  // version of the engine
+	Lock     Lock   `json:"lock"`
+}
+
+// Lock says what the worker is locked down with; inspect shows it.
+type Lock struct {
+	Landlock string `json:"landlock"` // "ABI 7", or why not
+	Seccomp  string `json:"seccomp"`  // "on", or why not
+	Memory   string `json:"memory"`   // "+1024 MiB", or why not
+}
+
+// LoadRequest is the payload of Load.
+type LoadRequest struct {
+	File      string            `json:"file"`      // the name that positions carry
+	Source    string            `json:"source"`    // the body of an async function
+	MemoryMB  int               `json:"memoryMB"`  // heap of the VM
+	VMTimeout int64             `json:"vmTimeout"` // nanoseconds inside the engine, per entry
+	ID        string            `json:"id"`        // "dyn-1": for texts
+	Events    map[string]string `json:"events"`    // event that plugins may listen to → its mode
+	Traps     map[string]string `json:"traps,omitempty"`
+}
+
+// Loaded is the value of a successful Load.
+type Loaded struct {
+	Name       string   `json:"name"` // as the plugin says it, untouched; empty: none
+	Inject     []Inject `json:"inject"`
+	TypeScript bool     `json:"typescript"` // the source was TypeScript; types were erased
+}
+
+// Inject is one declared dependency.
+type Inject struct {
+	Name     string          `json:"name"`
+	Optional bool            `json:"optional,omitempty"`
+	Config   json.RawMessage `json:"config,omitempty"`
+}
+
+// Fault is a failure as it crosses the wire.
+type Fault struct {
+	Name    string   `json:"name,omitempty"`    // the error's class name
+	Message string   `json:"message"`           // untouched
+	Code    string   `json:"code,omitempty"`    // the error's own code, or one of the Code constants
+	Frames  []string `json:"frames,omitempty"`  // "at deep (dyn-1.js:4:30)", the author's positions, nearest first
+	Excerpt string   `json:"excerpt,omitempty"` // of a syntax error: position, source line, caret
+	Raw     bool     `json:"raw,omitempty"`     // what was thrown was no error: Message is its text
+	Stack   string   `json:"stack,omitempty"`   // the engine's own stack; the worker turns it into Frames
+}
+
+// Codes of faults that the worker itself finds. A mount can throw an error with
+// the same code, so the host believes a code only where [Stats] agrees.
+const (
+	CodeVMTimeout = "VM_TIMEOUT"   // interrupted: the entry's time inside the engine is used up
+	CodeMemory    = "VM_MEMORY"    // the VM's memory is used up; it is spent
+	CodePanic     = "VM_PANIC"     // the engine itself failed; the VM is spent
+	CodeSyntax    = "SYNTAX"       // the source does not parse, as JavaScript or as TypeScript
+	CodeDeadlock  = "DEADLOCK"     // chains wait for each other in a circle
+	CodeBusy      = "VM_BUSY"      // the VM was in the middle of another synchronous call until the deadline
+	CodeCancelled = "CANCELLED"    // the call was cancelled before it was entered
+	CodeNoMount   = "NO_MOUNT"     // the VM is not there (any more)
+	CodeStack     = "STACK"        // stack overflow that ended the entry
+	CodeTooLarge  = "TOO_LARGE"    // the value does not fit a frame
+	CodeTypeLimit = "NOT_A_PLUGIN" // the body returned no plugin
+)
+
+func (f *Fault) Error() string { return f.Message }
+
+// Stats is the head of a Result's payload: what the call cost.
+type Stats struct {
+	Engine     time.Duration // time inside the engine for the frames of this call that the worker could tell apart
+	Heap       int64         // bytes of the VM's heap after it
+	Interrupts uint32        // entries of this VM that were interrupted, in a row, up to now
+	Verdict    uint8         // one of the Verdict constants: what the worker itself saw
+}
+
+// What the worker itself saw of a call; unlike a Fault's code this cannot be forged by the code that runs.
+const (
+	VerdictNone    uint8 = iota
+	VerdictTimeout       // an entry of this call was interrupted at its deadline
+	VerdictMemory
+	VerdictPanic
+	VerdictSyntax
+)
+
+const statsSize = 8 + 8 + 4 + 1
+
+// AppendStats appends the head and the value to b.
+func AppendStats(b []byte, s Stats, value []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Engine))
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Heap))
+	b = binary.LittleEndian.AppendUint32(b, s.Interrupts)
+	b = append(b, s.Verdict)
+	return append(b, value...)
+}
+
+// CutStats splits a Result's payload.
+func CutStats(b []byte) (Stats, []byte, error) {
+	if len(b) < statsSize {
+		return Stats{}, nil, errors.New("read result: no head")
+	}
+	return Stats{
+		Engine:     time.Duration(binary.LittleEndian.Uint64(b)),
+		Heap:       int64(binary.LittleEndian.Uint64(b[8:])),
+		Interrupts: binary.LittleEndian.Uint32(b[16:]),
+		Verdict:    b[20],
+	}, b[statsSize:], nil
+}
+
+// Value splits a value's payload into a success's JSON text or a failure's
+// fault. Anything else is an error: the frame is not what the protocol allows.
+func Value(b []byte) (json.RawMessage, *Fault, error) {
+	if len(b) == 0 {
+		return nil, nil, errors.New("read value: empty")
+	}
+	switch b[0] {
+	case '=':
+		return json.RawMessage(b[1:]), nil, nil
+	case '!':
+		f := new(Fault)
+		if err := json.Unmarshal(b[1:], f); err != nil {
+			return nil, nil, fmt.Errorf("read fault: %w", err)
+		}
+		return nil, f, nil
+	}
+	return nil, nil, fmt.Errorf("read value: it begins with %q", b[0])
+}
+
+// Ok is the payload of a success; an empty text is undefined.
+func Ok(text []byte) []byte { return append([]byte{'='}, text...) }
+
+// Failed is the payload of a failure.
+func Failed(f *Fault) []byte {
+	text, err := json.Marshal(f)
+	if err != nil { // only strings: cannot happen
+		text = []byte(`{"message":"unprintable failure"}`)
+	}
+	return append([]byte{'!'}, text...)
+}
