@@ -1,0 +1,74 @@
+package repotest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestArchitectureNamesPackages: the map of the repository has every package on it.
+func TestArchitectureNamesPackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(), "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range sortedKeys(byPackage(repoSources(t))) {
+		if dir != "." && !strings.Contains(string(text), "`"+dir+"`") {
+			t.Errorf("docs/architecture.md does not name `%s`; give it its paragraph", dir)
+		}
+	}
+}
+
+// readmeCommands are what the README tells a newcomer to type. The test command
+// is in the table so that the README keeps it, and is not run: this is it.
+var readmeCommands = []struct {
+	line string
+	run  bool
+	has  string // in what the command prints
+}{
+	{"go run ./cmd/dsh demo", true, "cordis_mount"},
+	{"go test ./...", false, ""},
+}
+
+var shellBlock = regexp.MustCompile("(?ms)^```(?:sh|bash|console|shell)?\n(.*?)^```")
+
+// TestReadmeCommands runs the README's commands as they stand in it.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, block := range shellBlock.FindAllSubmatch(text, -1) {
+		for line := range strings.Lines(string(block[1])) {
+			found[strings.TrimPrefix(strings.TrimSpace(line), "$ ")] = true
+		}
+	}
+	for _, c := range readmeCommands {
+		t.Run(strings.NewReplacer(" ", "_", "/", "", ".", "").Replace(c.line), func(t *testing.T) {
+			if !found[c.line] {
+				t.Fatalf("README.md has no line %q in a shell block", c.line)
+			}
+			if !c.run {
+				return
+			}
+			if testing.Short() {
+				t.Skip("builds and runs the program")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			words := strings.Fields(c.line)
+			cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+			cmd.Dir = root()
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), c.has) {
+				t.Fatalf("%s: %v; want exit status 0 and %q in:\n%s", c.line, err, c.has, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package repotest
+
+import (
+	"go/ast"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// importRule says what a package's own files may import beyond the standard
+// library. Tests may import anything but what `nobody` below forbids.
+type importRule struct {
+	pkg string   // a folder, or folder/... for it and all below
+	may []string // folders of this module, or module paths of others; folder/... as above
+	why string
+}
+
+// importRules goes from the bottom of the program to its top: an import points
+// to something above it in this table. Rows are exact before they are patterns.
+var importRules = []importRule{
+	{"limits", nil, "a table of numbers that everything reads must not read anything"},
+	{"cordis", nil, "the runtime is standard library only: whoever learns it learns nothing else"},
+	{"lossless", []string{"limits"}, "JSON text is a value type below every protocol"},
+	{"internal/plain", []string{"limits"}, "making text safe to show must be possible anywhere"},
+	{"schema", []string{"limits", "lossless", "internal/plain"}, "schemas describe JSON and know no tool"},
+	{"tool", []string{"limits", "cordis", "lossless", "schema", "internal/plain"},
+		"the registry knows the runtime and JSON, no front door, no engine, no model"},
+
+	{"internal/qjs", []string{"limits", "modernc.org/quickjs", "modernc.org/libquickjs", "modernc.org/libc"},
+		"the engine's binding knows no plugin and no protocol"},
+	{"selfmod/sandbox/...", []string{
+		"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "internal/qjs", "selfmod/sandbox/...",
+		"service/timer", "github.com/evanw/esbuild",
+		"github.com/landlock-lsm/go-landlock", "github.com/elastic/go-seccomp-bpf", "golang.org/x/sys",
+	}, "the engine, the TypeScript compiler and the lock are used here and nowhere else"},
+	{"selfmod/catalog/...", []string{"limits", "lossless", "schema", "cordis", "internal/plain"},
+		"the catalog is generated data; the generator is not linked"},
+	{"service/...", []string{"limits", "cordis", "lossless", "internal/plain"},
+		"a service is what plugins inject; it knows no toolset"},
+	{"selfmod", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...", "selfmod/..."},
+		"the toolset stands on the registry and the sandbox; the engine stays behind the sandbox"},
+
+	{"serve/mcp/...", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain",
+		"serve/mcp/...", "github.com/modelcontextprotocol/go-sdk"},
+		"a front door speaks a wire protocol and has no logic: it knows the registry, not what is registered"},
+	{"demo/...", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "selfmod", "serve/mcp",
+		"demo/...", "github.com/modelcontextprotocol/go-sdk"},
+		"the demo drives the real server as any client would"},
+	{"cli", []string{"limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "selfmod/sandbox/...", "serve/...",
+		"demo", "github.com/spf13/cobra"},
+		"commands wire the parts together"},
+	{"cmd/dsh", []string{"cli"}, "main is a door: whoever builds their own program starts from cli"},
+
+	{"internal/repotest", nil, "rules of the repository; no code"},
+	{"internal/casetest", []string{"lossless"}, "runs the built program from outside, so it needs no part of it"},
+	{"internal/gen/...", []string{"limits", "cordis", "lossless", "schema", "tool", "selfmod/...", "golang.org/x/tools"},
+		"generators read the code they describe and are linked into no program"},
+}
+
+// nobody may import these, tests included, but for the packages named.
+var nobody = []struct {
+	imported string
+	but      []string
+	why      string
+}{
+	{"cli", []string{"cli", "cmd/dsh"}, "commands are the top of the program"},
+	{"internal/gen/...", []string{"internal/gen/..."}, "the shipped binary links none of the generators"},
+	{"github.com/stretchr/testify/...", nil, "tests compare with go-cmp and say what they got and wanted"},
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range repoSources(t) {
+		dir := s.Dir()
+		rule, ok := ruleFor(dir)
+		if !ok {
+			t.Errorf("%s: no row for this package; add one to importRules and say why", dir)
+			continue
+		}
+		for _, spec := range s.Syntax.Imports {
+			target := importTarget(spec)
+			if target == dir {
+				continue // an external test of its own package
+			}
+			for _, n := range nobody {
+				if matches(n.imported, target) && !anyMatches(n.but, dir) {
+					t.Errorf("%s: imports %s: %s", fset.Position(spec.Pos()), target, n.why)
+				}
+			}
+			if !s.Test && target != "" && !anyMatches(rule.may, target) {
+				t.Errorf("%s: %s may not import %s: %s", fset.Position(spec.Pos()), dir, target, rule.why)
+			}
+		}
+	}
+}
+
+// TestImportRulesGoDown: a row only names rows above it, so the table has no cycle.
+func TestImportRulesGoDown(t *testing.T) {
+	for i, r := range importRules {
+		if r.why == "" {
+			t.Errorf("%s: the row gives no reason", r.pkg)
+		}
+		for _, m := range r.may {
+			for j, other := range importRules {
+				if other.pkg == m && j > i {
+					t.Errorf("%s may import %s, which stands below it in the table", r.pkg, m)
+				}
+			}
+		}
+	}
+}
+
+// importTarget is a folder of this module, the path of another module's package,
+// or "" for the standard library.
+func importTarget(spec *ast.ImportSpec) string {
+	p, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return spec.Path.Value
+	}
+	if rest, ok := strings.CutPrefix(p, modulePath+"/"); ok {
+		return rest
+	}
+	if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") {
+		return ""
+	}
+	return p
+}
+
+func ruleFor(dir string) (importRule, bool) {
+	for _, r := range importRules {
+		if r.pkg == dir {
+			return r, true
+		}
+	}
+	for _, r := range importRules {
+		if matches(r.pkg, dir) {
+			return r, true
+		}
+	}
+	return importRule{}, false
+}
+
+func anyMatches(patterns []string, target string) bool {
+	for _, p := range patterns {
+		// Another module's row stands for all its packages.
+		if matches(p, target) || strings.Contains(p, ".") && strings.HasPrefix(target, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(pattern, target string) bool {
+	base, tree := strings.CutSuffix(pattern, "/...")
+	return target == base || tree && strings.HasPrefix(target, base+"/") || path.Clean(pattern) == target
+}
