@@ -118,6 +118,20 @@ func CutStats(b []byte) (Stats, []byte, error) {
 	}, b[statsSize:], nil
 }
 
+// AppendInvoke appends the payload of Invoke to b: the function's id and its
+// arguments, a JSON text.
+func AppendInvoke(b []byte, fn uint32, args []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, fn), args...)
+}
+
+// CutInvoke splits the payload of Invoke.
+func CutInvoke(b []byte) (fn uint32, args []byte, err error) {
+	if len(b) < 4 {
+		return 0, nil, errors.New("read invoke: no head")
+	}
+	return binary.LittleEndian.Uint32(b), b[4:], nil
+}
+
 // Value splits a value's payload into a success's JSON text or a failure's
 // fault. Anything else is an error: the frame is not what the protocol allows.
 func Value(b []byte) (json.RawMessage, *Fault, error) {

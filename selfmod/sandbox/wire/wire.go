@@ -45,7 +45,7 @@ const (
 	// object from service name to binding. Answered by Result.
 	Apply
 	// Invoke enters a function of the mount: Name is its kind ("tool", "listener", …),
-	// payload an [InvokeRequest] head followed by its arguments. Answered by Result.
+	// payload as [AppendInvoke] makes it: the function's id and its arguments. Answered by Result.
 	Invoke
 	// Settle answers HostAsync with the same ID.
 	Settle
@@ -62,6 +62,9 @@ const (
 	Unload
 	// Quit ends the worker.
 	Quit
+	// Ping asks for a Pong with the same ID, at once and whatever the VMs do: the
+	// host asks when a call is overdue, to tell a busy worker from a stopped one.
+	Ping
 )
 
 // From the worker to the host.
@@ -84,6 +87,8 @@ const (
 	// Stuck says that Mount is past its limit in something that the engine cannot
 	// interrupt: ID is the entry's call, Name what the entry is.
 	Stuck
+	// Pong answers Ping.
+	Pong
 )
 
 // Flags of a frame.
