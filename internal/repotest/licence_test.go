@@ -23,7 +23,7 @@ var licences = []struct {
 	{"MIT", "permission is hereby granted, free of charge, to any person obtaining a copy"},
 	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any purpose"},
 	{"ISC", "Permission to use, copy, modify, and distribute this software for any purpose"},
-	{"BSD", "Redistribution and use in source and binary forms, with or without modification"},
+	{"BSD", "Redistribution and use in source and binary forms"},
 }
 
 // unfree are words that no licence file of a dependency may hold, unless the
