@@ -1,0 +1,226 @@
+package qjs
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+)
+
+// The engine calls Go through addresses of plain functions, registered once for
+// the process; each finds its VM by the number that the engine carries for it.
+var (
+	live   sync.Map // uintptr -> *VM
+	lastID atomic.Uintptr
+)
+
+func vmOf(id uintptr) *VM {
+	vm, ok := live.Load(id)
+	if !ok {
+		return nil
+	}
+	return vm.(*VM)
+}
+
+// register makes the callbacks of vm's runtime find vm, and replaces the
+// runtime's allocator by one that records failures.
+func register(vm *VM) {
+	vm.id = lastID.Add(1)
+	live.Store(vm.id, vm)
+	rt := (*lib.TJSRuntime)(pointer(vm.rt))
+	captureAllocator.Do(func() {
+		engineMalloc = *(*mallocFunc)(unsafe.Pointer(&struct{ uintptr }{rt.Fmalloc_ctx.Fmf.Fjs_malloc}))
+		engineRealloc = *(*reallocFunc)(unsafe.Pointer(&struct{ uintptr }{rt.Fmalloc_ctx.Fmf.Fjs_realloc}))
+	})
+	rt.Fmalloc_ctx.Fmf.Fjs_malloc = address(onMalloc)
+	rt.Fmalloc_ctx.Fmf.Fjs_realloc = address(onRealloc)
+	rt.Fmalloc_ctx.Fmalloc_state.Fopaque = vm.id
+	lib.XJS_SetInterruptHandler(vm.tls, vm.rt, address(onPoll), vm.id)
+	lib.XJS_SetHostPromiseRejectionTracker(vm.tls, vm.rt, address(onRejection), vm.id)
+}
+
+func unregister(vm *VM) { live.Delete(vm.id) }
+
+// address returns how the engine stores a Go function: the word that a func
+// value consists of. f must be a top-level function, which never moves.
+func address(f any) uintptr {
+	return (*[2]uintptr)(unsafe.Pointer(&f))[1]
+}
+
+// pointer turns an address in the engine's memory, which Go does not manage,
+// into a pointer.
+func pointer(p uintptr) unsafe.Pointer { return unsafe.Add(nil, p) }
+
+type (
+	mallocFunc  = func(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr
+	reallocFunc = func(tls *libc.TLS, state, block uintptr, size lib.Tsize_t) uintptr
+)
+
+var (
+	captureAllocator sync.Once
+	engineMalloc     mallocFunc
+	engineRealloc    reallocFunc
+)
+
+func onMalloc(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr {
+	p := engineMalloc(tls, state, size)
+	if p == 0 {
+		allocationFailed(state)
+	}
+	return p
+}
+
+func onRealloc(tls *libc.TLS, state, block uintptr, size lib.Tsize_t) uintptr {
+	p := engineRealloc(tls, state, block, size)
+	if p == 0 && size != 0 {
+		allocationFailed(state)
+	}
+	return p
+}
+
+func allocationFailed(state uintptr) {
+	if vm := vmOf((*lib.TJSMallocState)(pointer(state)).Fopaque); vm != nil {
+		vm.oom, vm.sawOOM = true, true
+	}
+}
+
+// onPoll is asked by the engine now and then whether to go on.
+func onPoll(_ *libc.TLS, _, id uintptr) int32 {
+	vm := vmOf(id)
+	if vm == nil || !vm.stop() {
+		return 0
+	}
+	vm.fired = true
+	return 1
+}
+
+// defineGlobals makes __host and __hold.
+func (vm *VM) defineGlobals() error {
+	lib.XJS_SetContextOpaque(vm.tls, vm.ctx, vm.id)
+	global := lib.XJS_GetGlobalObject(vm.tls, vm.ctx)
+	for _, g := range []struct {
+		name     *byte
+		function uintptr
+	}{{&nameHost[0], address(onHost)}, {&nameHold[0], address(onHold)}} {
+		name := uintptr(unsafe.Pointer(g.name))
+		fn := lib.XJS_NewCFunction2(vm.tls, vm.ctx, g.function, name, 1, lib.EJS_CFUNC_generic, 0)
+		if isException(fn) {
+			return vm.exception()
+		}
+		// The property takes fn over, also when it fails.
+		if lib.XJS_DefinePropertyValueStr(vm.tls, vm.ctx, global, name, fn,
+			lib.MJS_PROP_WRITABLE|lib.MJS_PROP_CONFIGURABLE|lib.MJS_PROP_THROW) < 0 {
+			return vm.exception()
+		}
+	}
+	vm.free(global)
+	return nil
+}
+
+// onHold keeps the function of __hold(fn), once.
+func onHold(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr) lib.TJSValue {
+	vm := vmOf(lib.XJS_GetContextOpaque(tls, ctx))
+	switch {
+	case vm == nil:
+		return undefined
+	case vm.hasHeld:
+		return vm.throw("__hold: a function is held already")
+	case argc != 1 || lib.XJS_IsFunction(tls, ctx, argument(argv, 0)) == 0:
+		return vm.throw("__hold: want one function")
+	}
+	vm.held, vm.hasHeld = lib.XDupValue(tls, ctx, argument(argv, 0)), true
+	return undefined
+}
+
+// onHost answers __host(op, ...). A panic of the host function must not unwind
+// the engine: it becomes an exception that no script catches, and the entry
+// around it returns it.
+func onHost(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr) (r lib.TJSValue) {
+	vm := vmOf(lib.XJS_GetContextOpaque(tls, ctx))
+	if vm == nil {
+		return undefined
+	}
+	args, err := vm.hostArgs(argc, argv)
+	switch {
+	case err == errPending:
+		return exception
+	case err != nil:
+		return vm.throw(err.Error())
+	case vm.host == nil:
+		return vm.throw("__host: nothing answers: no host function is set")
+	}
+	text, defined, err := vm.callHost(args)
+	switch {
+	case vm.broken:
+		// The engine below must run no more: go on up to the entry.
+		panic(vm.cause)
+	case vm.hostErr != nil:
+		return vm.throwUncatchable("host function panicked")
+	case vm.stop():
+		// The engine may poll only much later, and always inside a nested
+		// entry: a loop of host calls has to end here.
+		vm.fired = true
+		return vm.throwUncatchable("interrupted")
+	case err != nil:
+		return vm.throw(err.Error())
+	case !defined:
+		return undefined
+	}
+	return vm.newStringRaw(text)
+}
+
+// callHost calls the host function and contains its panic. runtime.Goexit is
+// not stopped; it unwinds the engine, which breaks the VM.
+func (vm *VM) callHost(args []string) (text string, defined bool, err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := recover(); p != nil {
+			vm.hostErr = &Panic{Value: p, Stack: debug.Stack(), Host: true}
+			return
+		}
+		vm.broken = true
+	}()
+	text, defined, err = vm.host(args[0], args[1:])
+	returned = true
+	return text, defined, err
+}
+
+// errPending stands for the exception that the engine has pending.
+var errPending = errors.New("exception pending")
+
+// hostArgs converts what __host was called with.
+func (vm *VM) hostArgs(argc int32, argv uintptr) ([]string, error) {
+	if argc < 1 || argc > MaxHostArgs {
+		return nil, fmt.Errorf("__host: want 1 to %d arguments, got %d", MaxHostArgs, argc)
+	}
+	args := make([]string, argc)
+	for i := range args {
+		v := argument(argv, i)
+		switch tag(v) {
+		case lib.EJS_TAG_STRING, lib.EJS_TAG_STRING_ROPE, lib.EJS_TAG_INT, lib.EJS_TAG_FLOAT64, lib.EJS_TAG_BOOL:
+		case lib.EJS_TAG_UNDEFINED:
+			continue
+		default:
+			return nil, fmt.Errorf("__host: argument %d is not a string, number, boolean or undefined", i)
+		}
+		text, ok := vm.text(v)
+		if !ok {
+			return nil, errPending
+		}
+		args[i] = text
+	}
+	return args, nil
+}
+
+// argument returns the i-th of the engine's argument vector, borrowed.
+func argument(argv uintptr, i int) lib.TJSValue {
+	return *(*lib.TJSValue)(pointer(argv + uintptr(i)*valueSize))
+}

@@ -1,0 +1,148 @@
+package qjs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+)
+
+// Compile returns the bytecode of a script, under a file name that errors and
+// stacks will show. Source that does not parse is an *Error of KindSyntax.
+// Compiling runs nothing and is not interrupted: bound the length of src.
+func (vm *VM) Compile(src, filename string) ([]byte, error) {
+	return vm.compile(src, filename, 0)
+}
+
+// CompileStripped is Compile for code whose functions need not show their
+// source: smaller, and faster to read.
+func (vm *VM) CompileStripped(src, filename string) ([]byte, error) {
+	return vm.compile(src, filename, lib.MJS_STRIP_SOURCE)
+}
+
+func (vm *VM) compile(src, filename string, strip int32) (code []byte, err error) {
+	if strings.IndexByte(filename, 0) >= 0 {
+		return nil, errors.New("compile: the file name has a zero byte")
+	}
+	err = vm.enter(func() error {
+		src = strings.ToValidUTF8(src, "\uFFFD")
+		text, name := vm.cBytes(src), vm.cBytes(strings.ToValidUTF8(filename, "\uFFFD"))
+		defer libc.Xfree(vm.tls, text)
+		defer libc.Xfree(vm.tls, name)
+		if text == 0 || name == 0 {
+			return outOfMemory()
+		}
+		lib.XJS_SetStripInfo(vm.tls, vm.rt, strip)
+		v := lib.XJS_Eval(vm.tls, vm.ctx, text, lib.Tsize_t(len(src)), name, lib.MJS_EVAL_TYPE_GLOBAL|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
+		lib.XJS_SetStripInfo(vm.tls, vm.rt, 0)
+		if isException(v) {
+			return vm.syntaxError()
+		}
+		code, err = vm.writeBytecode(v)
+		vm.free(v)
+		return err
+	})
+	return code, err
+}
+
+func (vm *VM) writeBytecode(v lib.TJSValue) ([]byte, error) {
+	const size = 8
+	length := vm.tls.Alloc(size)
+	defer vm.tls.Free(size)
+	p := lib.XJS_WriteObject(vm.tls, vm.ctx, length, v, lib.MJS_WRITE_OBJ_BYTECODE)
+	if p == 0 {
+		return nil, vm.exception()
+	}
+	code := libc.GoBytes(p, int(*(*lib.Tsize_t)(pointer(length))))
+	lib.Xjs_free(vm.tls, vm.ctx, p)
+	return append([]byte(nil), code...), nil
+}
+
+// RunBytecode evaluates a compiled script and returns its completion value,
+// which the caller frees. The bytecode is trusted; see the package comment.
+func (vm *VM) RunBytecode(code []byte) (Value, error) {
+	var result Value
+	err := vm.enter(func() error {
+		v, err := vm.evaluate(code)
+		if err != nil {
+			return err
+		}
+		result = vm.keep(v)
+		return nil
+	})
+	if err != nil {
+		result.Free()
+		return Value{}, err
+	}
+	return result, nil
+}
+
+// EvalBytecode is RunBytecode without the value, for the prelude.
+func (vm *VM) EvalBytecode(code []byte) error {
+	return vm.enter(func() error {
+		v, err := vm.evaluate(code)
+		if err == nil {
+			vm.free(v)
+		}
+		return err
+	})
+}
+
+func (vm *VM) evaluate(code []byte) (lib.TJSValue, error) {
+	if len(code) == 0 {
+		return undefined, errors.New("run bytecode: it is empty")
+	}
+	p := vm.cBytes(string(code))
+	if p == 0 {
+		return undefined, outOfMemory()
+	}
+	script := lib.XJS_ReadObject(vm.tls, vm.ctx, p, lib.Tsize_t(len(code)), lib.MJS_READ_OBJ_BYTECODE)
+	libc.Xfree(vm.tls, p)
+	if isException(script) {
+		return undefined, fmt.Errorf("read bytecode: %w", vm.exception())
+	}
+	if tag(script) != lib.EJS_TAG_FUNCTION_BYTECODE {
+		vm.free(script)
+		return undefined, errors.New("run bytecode: it is not that of a script")
+	}
+	// EvalFunction takes the script over.
+	v := lib.XJS_EvalFunction(vm.tls, vm.ctx, script)
+	if isException(v) {
+		return undefined, vm.exception()
+	}
+	return v, nil
+}
+
+// PendingJobs reports whether promise jobs wait.
+func (vm *VM) PendingJobs() bool {
+	return vm.usable() == nil && lib.XJS_IsJobPending(vm.tls, vm.rt) != 0
+}
+
+// RunJobs runs promise jobs in their order, those they add too, until none is
+// left, limit of them have run, or the VM is to stop. It returns how many ran and whether
+// some are left; jobs that an interrupt left over stay queued. What a job
+// throws becomes a rejection, not an error here.
+//
+// Called from a host function, it runs jobs in the middle of the script's
+// statement, which a script does not expect.
+func (vm *VM) RunJobs(limit int) (ran int, more bool, err error) {
+	err = vm.enter(func() error {
+		for ran < limit && lib.XJS_IsJobPending(vm.tls, vm.rt) != 0 {
+			if vm.stop() {
+				vm.fired = true
+				return nil
+			}
+			ran++
+			if lib.XJS_ExecutePendingJob(vm.tls, vm.rt, 0) < 0 {
+				return vm.exception()
+			}
+			if vm.fired || vm.hostErr != nil {
+				return nil
+			}
+		}
+		return nil
+	})
+	return ran, vm.PendingJobs(), err
+}
