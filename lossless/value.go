@@ -102,7 +102,7 @@ func Obj(members ...Member) Value {
 	return Value{kind: Object, body: b}
 }
 
-// noteKey keeps the index current after a key was appended.
+// noteKey keeps the index current after a key was appended to keys.
 func (b *body) noteKey() {
 	switch n := len(b.keys); {
 	case n == indexFrom+1:
