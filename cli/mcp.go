@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/serve/mcp"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// graceForPlugins is what the plugins get of limits.Shutdown after the server
+// has used its own part.
+const graceForPlugins = 400 * time.Millisecond
+
+// mcpOptions are the flags of dsh mcp.
+type mcpOptions struct {
+	vmTimeout   durationFlag
+	callTimeout durationFlag
+	memory      mebibytes
+	withCall    bool
+	audit       string
+}
+
+func newMCP(s streams) *cobra.Command {
+	o := &mcpOptions{
+		vmTimeout:   durationFlag{limits.VMTimeout, limits.VMTimeoutMin, limits.VMTimeoutMax},
+		callTimeout: durationFlag{limits.CallTimeout, limits.CallTimeoutMin, limits.CallTimeoutMax},
+		memory:      mebibytes{limits.VMMemoryMB, limits.VMMemoryMBMin, limits.VMMemoryMBMax},
+	}
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the live runtime to an MCP client over standard input and output",
+		Long: `Serve the live runtime to a Model Context Protocol client over standard input
+and output: cordis_inspect, cordis_mount, cordis_unmount, and every tool that is
+mounted with them. It ends when the client closes the input, or at SIGTERM or
+SIGINT, within two seconds whatever hangs.
+
+What a client may mount here acts for real through the services it injects.
+Grant this server as deliberately as a shell.`,
+		Example: `  dsh mcp
+  dsh mcp --vm-timeout 2s --call-timeout 1m --audit mounts.jsonl`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, o) },
+	}
+	f := cmd.Flags()
+	f.Var(&o.vmTimeout, "vm-timeout", "longest time of one entry into mounted code inside the engine")
+	f.Var(&o.callTimeout, "call-timeout", "longest time of a whole entry, waiting included; mounting too")
+	f.Var(&o.memory, "memory", "memory of one mount")
+	f.BoolVar(&o.withCall, "with-call", false, "add cordis_call {name, args}, for clients that ignore list changes")
+	f.StringVar(&o.audit, "audit", "", "append every mounted source with its SHA-256 to this `file` (JSON lines, created with mode 0600)")
+	return cmd
+}
+
+// serveMCP runs the composition for one client. It takes at most
+// limits.Shutdown to return once it has been told to.
+func serveMCP(ctx context.Context, s streams, o *mcpOptions) (err error) {
+	audit, err := openAudit(o.audit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, audit.Close()) }()
+
+	server := mcp.New(mcp.Config{Version: version(), WithCall: o.withCall})
+	root, err := compose(ctx, s, o, audit, server)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.Background(), graceForPlugins)
+		defer cancel()
+		if _, failed := root.Fiber().Dispose(end); failed != nil {
+			fmt.Fprintf(s.err, "dsh mcp: stop plugins: %v\n", failed)
+		}
+	}()
+	err = server.Run(ctx, s.in, s.out)
+	if ctx.Err() != nil {
+		return nil // a signal asked for the end
+	}
+	return err
+}
+
+// compose builds the runtime that is served: the plugins of dsh mcp, all active.
+func compose(ctx context.Context, s streams, o *mcpOptions, audit *auditLog, server *mcp.Server) (*cordis.Context, error) {
+	root := cordis.New()
+	if _, err := root.Export(slog.LevelWarn, cordis.NewConsole(s.err)); err != nil {
+		return nil, fmt.Errorf("start log: %w", err)
+	}
+	plugins := append(standard(o, audit), server.Plugin())
+	fibers := make([]*cordis.Fiber, len(plugins))
+	for i, p := range plugins {
+		fiber, err := root.Mount(p, nil)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.Name, err)
+		}
+		fibers[i] = fiber
+	}
+	for _, f := range fibers {
+		if err := f.Await(ctx); err != nil {
+			return nil, fmt.Errorf("start %s: %w", f.Name(), err)
+		}
+	}
+	return root, nil
+}
+
+// standard is the one list of the plugins that dsh mcp is made of.
+func standard(o *mcpOptions, audit *auditLog) []*cordis.Plugin {
+	return []*cordis.Plugin{
+		tool.Plugin(),
+	}
+}
