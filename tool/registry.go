@@ -1,0 +1,375 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/schema"
+)
+
+// Service is the registry as a service. Plugins written in Go inject it by its
+// name; mounted plugins get a façade under the same name instead.
+var Service = cordis.NewService[*Registry]("tools", cordis.Injectable())
+
+// Plugin returns the plugin that provides a registry.
+func Plugin() *cordis.Plugin {
+	return &cordis.Plugin{
+		Name: "tools",
+		Apply: func(c *cordis.Context, _ any) error {
+			if _, err := Service.Provide(c, NewRegistry(c)); err != nil {
+				return fmt.Errorf("provide tools: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// A Registry holds the tools of one runtime and runs them. All methods may be
+// called from any goroutine, from within tools and listeners too.
+type Registry struct {
+	ctx *cordis.Context
+
+	// layers maps *Scope to its immutable *layer; the global layer has the nil
+	// scope. Readers load; writers hold mu and store the next one.
+	layers sync.Map
+	mu     sync.Mutex
+	policy atomic.Pointer[policy]
+	gone   goneTools
+}
+
+// NewRegistry returns an empty registry whose events are dispatched from c.
+func NewRegistry(c *cordis.Context) *Registry { return &Registry{ctx: c} }
+
+// A View is what can be known of a tool without being able to run it. It is
+// immutable.
+type View struct {
+	Name        string
+	Title       string // Name where the definition has none
+	Description string
+	Kind        Kind
+	Parameters  *schema.Schema
+	Output      *schema.Schema
+	Annotations *Annotations // nil where neither definition nor kind says
+	Unrouted    bool
+	// Scope is the layer it is registered in; nil is the global one.
+	Scope *Scope
+	// Owner is the fiber that registered it.
+	Owner *cordis.Fiber
+	// Mount is the temporary plugin it belongs to; nil for the composition.
+	Mount *Mount
+}
+
+// Ownership names the owner for people: temporary Plugin dyn-1 (holder), or
+// the composition (shell).
+func (v *View) Ownership() string { return ownership(v.Mount, v.Owner) }
+
+func ownership(m *Mount, f *cordis.Fiber) string {
+	if m != nil {
+		return fmt.Sprintf("temporary Plugin %s (%s)", plain.Name(m.ID), plain.Name(m.Plugin))
+	}
+	return fmt.Sprintf("the composition (%s)", plain.Name(f.Name()))
+}
+
+// entry is one registered tool.
+type entry struct {
+	def   Definition
+	view  *View
+	scope *Scope
+	fiber *cordis.Fiber
+	mount *Mount
+	place int // in its mount
+	gone  atomic.Bool
+
+	execLabel string // of the tracked call of the body
+}
+
+// Register adds a tool to the scope of c, as an effect of c's fiber with the
+// label tools.register("name"). The error is a *DuplicateError when the name
+// is taken in that scope or, for a temporary plugin, anywhere on its chain: a
+// temporary plugin never shadows another tool.
+func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	e := newEntry(c, *d)
+	return c.Effect(fmt.Sprintf("tools.register(%q)", d.Name), func(s *cordis.Setup) error {
+		if err := r.add(e); err != nil {
+			return err
+		}
+		s.Collect(func(ctx context.Context) error {
+			r.drop(e)
+			r.changed(ctx, ChangeDisposed, e)
+			return nil
+		})
+		r.changed(s.Context(), ChangeRegistered, e)
+		return nil
+	})
+}
+
+func newEntry(c *cordis.Context, d Definition) *entry {
+	if d.Kind == "" {
+		d.Kind = KindOther
+	}
+	if d.Title == "" {
+		d.Title = d.Name
+	}
+	if d.Annotations == nil {
+		d.Annotations = AnnotationsFor(d.Kind)
+	}
+	e := &entry{def: d, scope: ScopeOf(c), fiber: c.Fiber()}
+	e.execLabel = e.label("execute")
+	if p := placesOf(c); p != nil {
+		e.mount, e.place = &p.mount, p.place(d.Name)
+	}
+	e.view = &View{
+		Name: d.Name, Title: d.Title, Description: d.Description, Kind: d.Kind,
+		Parameters: d.Parameters, Output: d.Output.Schema, Annotations: d.Annotations,
+		Unrouted: d.Unrouted, Scope: e.scope, Owner: e.fiber, Mount: e.mount,
+	}
+	return e
+}
+
+func (r *Registry) changed(ctx context.Context, action string, e *entry) {
+	Changed.Emit(ctx, r.ctx, Change{Action: action, Name: e.def.Name, Scope: e.scope, Mount: e.mount})
+}
+
+// add publishes an entry unless its name is taken.
+func (r *Registry) add(e *entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := e.scope; ; s = s.parent {
+		if other := r.layer(s).get(e.def.Name); other != nil {
+			return &DuplicateError{Name: e.def.Name, Scope: s, Owner: other.view.Ownership(), Mount: other.mount}
+		}
+		if s == nil || e.mount == nil {
+			break
+		}
+	}
+	r.store(e.scope, r.layer(e.scope).with(e))
+	r.gone.forget(goneKey{e.scope, e.def.Name})
+	return nil
+}
+
+func (r *Registry) drop(e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.gone.Store(true)
+	r.store(e.scope, r.layer(e.scope).without(e))
+	r.gone.remember(goneKey{e.scope, e.def.Name}, e)
+}
+
+// layer returns what s registered, nil for nothing.
+func (r *Registry) layer(s *Scope) *layer {
+	l, _ := r.layers.Load(s)
+	found, _ := l.(*layer)
+	return found
+}
+
+// store publishes the next layer of s; the caller holds mu.
+func (r *Registry) store(s *Scope, l *layer) {
+	if l.empty() {
+		r.layers.Delete(s)
+		return
+	}
+	r.layers.Store(s, l)
+}
+
+// find returns the tool that name means in scope s: the nearest on the chain,
+// or the global one where no restriction on the chain masks it.
+func (r *Registry) find(name string, s *Scope) *entry {
+	for l := s; l != nil; l = l.parent {
+		if e := r.layer(l).get(name); e != nil {
+			return e
+		}
+	}
+	e := r.layer(nil).get(name)
+	if e == nil || !r.admitted(name, s) {
+		return nil
+	}
+	return e
+}
+
+// admitted reports whether every restriction on the chain of s admits a
+// global tool.
+func (r *Registry) admitted(name string, s *Scope) bool {
+	for ; s != nil; s = s.parent {
+		l := r.layer(s)
+		if l == nil {
+			continue
+		}
+		for _, x := range l.narrowed {
+			if !x.admits(name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Get returns the tool that name means in a scope.
+func (r *Registry) Get(name string, s *Scope) (*View, bool) {
+	e := r.find(name, s)
+	if e == nil {
+		return nil, false
+	}
+	return e.view, true
+}
+
+// List returns the tools that a scope sees: those of the composition by name
+// in code unit order, then those of temporary plugins by the number of the
+// mount and the order in which it first registered them.
+func (r *Registry) List(s *Scope) []*View {
+	seen := map[string]*entry{}
+	var entries []*entry
+	for l := s; l != nil; l = l.parent {
+		if held := r.layer(l); held != nil {
+			for _, e := range held.listed {
+				if seen[e.def.Name] == nil {
+					seen[e.def.Name] = e
+					entries = append(entries, e)
+				}
+			}
+		}
+	}
+	merged := len(entries) > 0
+	if global := r.layer(nil); global != nil {
+		for _, e := range global.listed {
+			if seen[e.def.Name] == nil && r.admitted(e.def.Name, s) {
+				entries = append(entries, e)
+			}
+		}
+	}
+	if merged {
+		slices.SortFunc(entries, compareListed)
+	}
+	views := make([]*View, len(entries))
+	for i, e := range entries {
+		views[i] = e.view
+	}
+	return views
+}
+
+// goneKey names a tool that was.
+type goneKey struct {
+	scope *Scope
+	name  string
+}
+
+// goneTools remembers the last limits.RememberedGone tools that went.
+type goneTools struct {
+	mu    sync.Mutex
+	notes map[goneKey]func() string
+	order []goneKey // oldest first
+}
+
+func (g *goneTools) remember(k goneKey, e *entry) { g.note(k, goneNote(e)) }
+
+func (g *goneTools) note(k goneKey, note func() string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.notes == nil {
+		g.notes = map[goneKey]func() string{}
+	}
+	if _, ok := g.notes[k]; ok {
+		g.order = remove(g.order, k)
+	}
+	g.notes[k] = note
+	g.order = append(g.order, k)
+	if len(g.order) > limits.RememberedGone {
+		delete(g.notes, g.order[0])
+		g.order = g.order[1:]
+	}
+}
+
+func (g *goneTools) forget(k goneKey) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.notes[k]; ok {
+		delete(g.notes, k)
+		g.order = remove(g.order, k)
+	}
+}
+
+// goneNote says with whom a tool went and what has become of its owner by the
+// time of asking; it does not keep the owner in memory.
+func goneNote(e *entry) func() string {
+	owner := fmt.Sprintf("plugin %s of the composition", plain.Name(e.fiber.Name()))
+	if e.mount != nil {
+		owner = "temporary Plugin " + plain.Name(e.mount.ID)
+	}
+	fiber := weak.Make(e.fiber)
+	return func() string { return fmt.Sprintf("it went with %s (%s)", owner, fate(fiber.Value())) }
+}
+
+func fate(f *cordis.Fiber) string {
+	if f == nil {
+		return "unmounted"
+	}
+	switch state := f.State(); state {
+	case cordis.Disposed:
+		return "unmounted"
+	case cordis.Unloading:
+		return "which is unloading"
+	case cordis.Failed:
+		return "which failed: " + plain.Line(errorText(f.Err()), limits.Preview)
+	case cordis.Pending:
+		var names []string
+		for _, m := range f.Waiting().Missing {
+			names = append(names, plain.Name(m.Name))
+		}
+		return "parked, waiting for " + cutLine(strings.Join(names, ", "))
+	default:
+		return "which took it back"
+	}
+}
+
+// lookup says what became of a name that a scope could once see.
+func (g *goneTools) lookup(name string, s *Scope) string {
+	g.mu.Lock()
+	var note func() string
+	for {
+		if note = g.notes[goneKey{s, name}]; note != nil || s == nil {
+			break
+		}
+		s = s.parent
+	}
+	g.mu.Unlock()
+	if note == nil {
+		return ""
+	}
+	return note()
+}
+
+// NoteGone sets what a call of a tool that has gone is told after unknown tool
+// "x" — ; for example: it went with temporary Plugin dyn-1 (unmounted). It
+// replaces the registry's own note, which names the owner and the owner's
+// state, until the name is registered in that scope again.
+func (r *Registry) NoteGone(name string, s *Scope, note string) {
+	r.mu.Lock() // so that a registration cannot come in between
+	defer r.mu.Unlock()
+	if r.layer(s).get(name) != nil {
+		return
+	}
+	note = plain.Line(note, limits.SourceLine)
+	r.gone.note(goneKey{s, name}, func() string { return note })
+}
+
+// contain runs a function of somebody else whose failure must not reach the
+// caller; a panic is logged.
+func (r *Registry) contain(what string, fn func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.ctx.Logger("tools").Error(fmt.Sprintf("%s: %v\n%s", what, &panicError{value: v}, debug.Stack()))
+		}
+	}()
+	fn()
+}

@@ -1,0 +1,210 @@
+package tool
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/dsh-go/dsh/cordis"
+)
+
+// A Scope is a layer of tools above the global one: a project, a preset, an
+// agent. Scopes form chains of any length; a nil *Scope is the global layer,
+// where every chain ends. A Scope is immutable and is compared by identity.
+type Scope struct {
+	name   string
+	parent *Scope
+}
+
+// NewScope returns a new scope above parent; a nil parent is the global layer.
+func NewScope(name string, parent *Scope) *Scope { return &Scope{name: name, parent: parent} }
+
+// Name returns the scope's display name; the global layer's is "global".
+func (s *Scope) Name() string {
+	if s == nil {
+		return "global"
+	}
+	return s.name
+}
+
+// Parent returns the next scope towards the global layer, which is nil.
+func (s *Scope) Parent() *Scope {
+	if s == nil {
+		return nil
+	}
+	return s.parent
+}
+
+// Within reports whether outer is on the chain of s: s itself, one of its
+// ancestors, or the global layer.
+func (s *Scope) Within(outer *Scope) bool {
+	for ; s != outer; s = s.parent {
+		if s == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// A Mount identifies the temporary plugin that a context belongs to.
+type Mount struct {
+	// Number orders mounts; it never changes and is never used again.
+	Number int
+	// ID is what the model calls the mount: dyn-1.
+	ID string
+	// Plugin is the plugin's name.
+	Plugin string
+}
+
+type (
+	scopeKey struct{}
+	mountKey struct{}
+)
+
+// WithScope returns a context whose registrations, guards, restrictions and
+// listeners belong to s. It reaches contexts and plugins below it.
+func WithScope(c *cordis.Context, s *Scope) *cordis.Context { return c.WithValue(scopeKey{}, s) }
+
+// ScopeOf returns the scope that c registers into; nil is the global layer.
+func ScopeOf(c *cordis.Context) *Scope {
+	s, _ := c.Value(scopeKey{}).(*Scope)
+	return s
+}
+
+// WithMount marks c and everything below it as belonging to a temporary
+// plugin. Call it once in the life of a mount, above the mount's fiber: the
+// places of the mount's tools in the list live with the returned context.
+func WithMount(c *cordis.Context, m Mount) *cordis.Context {
+	return c.WithValue(mountKey{}, &mountPlaces{mount: m})
+}
+
+// MountOf returns the temporary plugin that c belongs to.
+func MountOf(c *cordis.Context) (Mount, bool) {
+	p := placesOf(c)
+	if p == nil {
+		return Mount{}, false
+	}
+	return p.mount, true
+}
+
+func placesOf(c *cordis.Context) *mountPlaces {
+	p, _ := c.Value(mountKey{}).(*mountPlaces)
+	return p
+}
+
+// mountPlaces remembers the order in which a mount first registered its tools,
+// so that parking and restarts do not move them.
+type mountPlaces struct {
+	mount Mount
+
+	mu     sync.Mutex
+	places map[string]int
+}
+
+// rememberedPlaces bounds the names of one mount; a mount that invents more
+// names than this over its life gets later ones at the end, in name order.
+const rememberedPlaces = 10_000
+
+func (p *mountPlaces) place(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, ok := p.places[name]
+	if ok {
+		return n
+	}
+	n = len(p.places)
+	if n >= rememberedPlaces {
+		return n
+	}
+	if p.places == nil {
+		p.places = map[string]int{}
+	}
+	p.places[name] = n
+	return n
+}
+
+// layer holds what one scope registered. A layer is immutable: writers build
+// the next one.
+type layer struct {
+	byName   []*entry // sorted by name
+	listed   []*entry // in the order of List
+	guards   []*guard
+	narrowed []*restriction
+}
+
+func (l *layer) empty() bool {
+	return l == nil || len(l.byName) == 0 && len(l.guards) == 0 && len(l.narrowed) == 0
+}
+
+func (l *layer) get(name string) *entry {
+	if l == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(l.byName, name, byName)
+	if !ok {
+		return nil
+	}
+	return l.byName[i]
+}
+
+func byName(e *entry, name string) int { return cmp.Compare(e.def.Name, name) }
+
+// compareListed orders the composition by name, then mounts by number and by
+// the place of the tool in its mount.
+func compareListed(a, b *entry) int {
+	switch {
+	case a.mount == nil && b.mount == nil:
+		return cmp.Compare(a.def.Name, b.def.Name)
+	case a.mount == nil:
+		return -1
+	case b.mount == nil:
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(a.mount.Number, b.mount.Number),
+		cmp.Compare(a.place, b.place),
+		cmp.Compare(a.def.Name, b.def.Name),
+	)
+}
+
+func (l *layer) with(e *entry) *layer {
+	next := l.copy()
+	i, _ := slices.BinarySearchFunc(next.byName, e.def.Name, byName)
+	next.byName = slices.Insert(slices.Clip(next.byName), i, e)
+	i, _ = slices.BinarySearchFunc(next.listed, e, compareListed)
+	next.listed = slices.Insert(slices.Clip(next.listed), i, e)
+	return next
+}
+
+func (l *layer) without(e *entry) *layer {
+	next := l.copy()
+	next.byName = remove(next.byName, e)
+	next.listed = remove(next.listed, e)
+	return next
+}
+
+func (l *layer) copy() *layer {
+	if l == nil {
+		return &layer{}
+	}
+	next := *l
+	return &next
+}
+
+// remove returns s without v in an array of its own.
+func remove[T comparable](s []T, v T) []T {
+	i := slices.Index(s, v)
+	if i < 0 {
+		return s
+	}
+	return slices.Concat(s[:i], s[i+1:])
+}
+
+// restriction narrows which global tools a chain sees.
+type restriction struct {
+	allow, deny map[string]bool // allow is nil where everything is admitted
+}
+
+func (x *restriction) admits(name string) bool {
+	return (x.allow == nil || x.allow[name]) && !x.deny[name]
+}
