@@ -111,7 +111,8 @@ func KindOf(err error) (Kind, bool) {
 }
 
 // position sets File, Line and Column from the first frame of Stack that has
-// them: "    at f (mounts/demo.js:3:24)" or "    at mounts/demo.js:3:24".
+// them: "    at f (mounts/demo.js:3:24)" or "    at mounts/demo.js:3:24". The
+// text that JSON.parse was given, "<input>", is no file.
 func (e *Error) position() {
 	for line := range strings.Lines(e.Stack) {
 		line = strings.TrimSuffix(strings.TrimRight(line, "\r\n"), ")")
@@ -124,7 +125,7 @@ func (e *Error) position() {
 		if !ok {
 			continue
 		}
-		if file, l, ok := cutNumber(rest); ok {
+		if file, l, ok := cutNumber(rest); ok && file != "<input>" {
 			e.File, e.Line, e.Column = file, l, column
 			return
 		}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package qjs
+
+const raceEnabled = false
