@@ -1,8 +1,6 @@
 package lossless
 
-import (
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Encode returns the value as compact JSON text.
 func (v Value) Encode() Text { return v.AppendTo(nil) }
@@ -25,7 +23,14 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 }
 
 // AppendTo appends the value's compact JSON text to dst.
-func (v Value) AppendTo(dst []byte) []byte {
+func (v Value) AppendTo(dst []byte) []byte { return v.appendTo(dst, -1) }
+
+// Prefix returns Encode, or of a longer text a beginning of at least n bytes, not
+// cut inside a character. Its cost depends on n, not on the size of the value.
+func (v Value) Prefix(n int) Text { return v.appendTo(nil, max(n, 0)) }
+
+// appendTo stops when it has appended limit bytes, unless limit is negative.
+func (v Value) appendTo(dst []byte, limit int) []byte {
 	type cursor struct {
 		v    Value
 		next int
@@ -40,10 +45,13 @@ func (v Value) AppendTo(dst []byte) []byte {
 			dst = append(dst, '{')
 			stack = append(stack, cursor{v: v})
 		default:
+			if limit >= 0 && len(v.text) > limit {
+				v.text = v.text[:runeEnd(v.text, limit)]
+			}
 			dst = v.appendScalar(dst)
 		}
 		for {
-			if len(stack) == 0 {
+			if len(stack) == 0 || limit >= 0 && len(dst) >= limit {
 				return dst
 			}
 			top := &stack[len(stack)-1]
@@ -62,11 +70,23 @@ func (v Value) AppendTo(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		if top.v.kind == Object {
-			dst = append(appendString(dst, top.v.body.keys[top.next]), ':')
+			key := top.v.body.keys[top.next]
+			if limit >= 0 && len(key) > limit {
+				return appendString(dst, key[:runeEnd(key, limit)])
+			}
+			dst = append(appendString(dst, key), ':')
 		}
 		v = top.v.body.items[top.next]
 		top.next++
 	}
+}
+
+// runeEnd returns the end of the character of s that byte i is in.
+func runeEnd(s string, i int) int {
+	for i < len(s) && !utf8.RuneStart(s[i]) {
+		i++
+	}
+	return i
 }
 
 // appendScalar appends a scalar or an empty container.

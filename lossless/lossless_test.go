@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -278,6 +279,28 @@ func TestBuild(t *testing.T) {
 	}
 	if _, err := lossless.From(func() {}); err == nil {
 		t.Error("a function was encoded")
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for _, text := range []string{
+		`"` + strings.Repeat("é", 1000) + `"`,
+		`{"` + strings.Repeat("k", 1000) + `":1}`,
+		"[" + strings.Repeat(`{"a":[1,2]},`, 1000) + "0]",
+		strings.Repeat("7", 1000),
+		`{"a":1}`,
+		"null",
+	} {
+		whole := parse(t, text).String()
+		for _, n := range []int{0, 1, 10, 11, 100, 5000, 100_000} {
+			got := string(parse(t, text).Prefix(n))
+			if len(got) < min(n, len(whole)) || len(got) > n+20 && got != whole {
+				t.Errorf("Prefix(%d) of %.20s has %d bytes", n, text, len(got))
+			}
+			if body := strings.TrimSuffix(got, `"`); !strings.HasPrefix(whole, body) || !utf8.ValidString(got) {
+				t.Errorf("Prefix(%d) of %.20s is %.80s", n, text, got)
+			}
+		}
 	}
 }
 
