@@ -1,9 +1,11 @@
 package qjs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
+	"unsafe"
 
 	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
@@ -55,9 +57,9 @@ func (vm *VM) writeBytecode(v lib.TJSValue) ([]byte, error) {
 	if p == 0 {
 		return nil, vm.exception()
 	}
-	code := libc.GoBytes(p, int(*(*lib.Tsize_t)(pointer(length))))
+	code := bytes.Clone(unsafe.Slice((*byte)(pointer(p)), *(*lib.Tsize_t)(pointer(length))))
 	lib.Xjs_free(vm.tls, vm.ctx, p)
-	return append([]byte(nil), code...), nil
+	return code, nil
 }
 
 // RunBytecode evaluates a compiled script and returns its completion value,

@@ -52,7 +52,7 @@ func TestThrown(t *testing.T) {
 		{"error", "\n\n  throw new TypeError('no')", Error{Name: "TypeError", Message: "no", File: "test.js", Line: 3, Column: 22}},
 		{"engine", "null.x", Error{Name: "TypeError", Message: "cannot read property 'x' of null", File: "test.js", Line: 1, Column: 5}},
 		{"class", // the constructor that a class gets by itself is a frame of its own
-			 "class E extends Error { get name() { return 'E' } }\nthrow new E('m')", Error{Name: "E", Message: "m", File: "test.js", Line: 1, Column: 51}},
+			"class E extends Error { get name() { return 'E' } }\nthrow new E('m')", Error{Name: "E", Message: "m", File: "test.js", Line: 1, Column: 51}},
 		{"code", "throw Object.assign(new Error('m'), {code: 'ENOENT'})", Error{Name: "Error", Message: "m", Code: "ENOENT", File: "test.js", Line: 1, Column: 30}},
 		{"code_number", "throw {name: 'N', message: 'm', code: 5}", Error{Name: "N", Message: "m"}},
 		{"string", "throw 'text'", Error{Message: "text"}},
