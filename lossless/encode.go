@@ -45,7 +45,7 @@ func (v Value) appendTo(dst []byte, limit int) []byte {
 			dst = append(dst, '{')
 			stack = append(stack, cursor{v: v})
 		default:
-			if limit >= 0 && len(v.text) > limit {
+			if limit >= 0 && len(v.text) > limit && v.kind != Bool {
 				v.text = v.text[:runeEnd(v.text, limit)]
 			}
 			dst = v.appendScalar(dst)

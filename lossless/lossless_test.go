@@ -290,6 +290,7 @@ func TestPrefix(t *testing.T) {
 		strings.Repeat("7", 1000),
 		`{"a":1}`,
 		"null",
+		"true",
 	} {
 		whole := parse(t, text).String()
 		for _, n := range []int{0, 1, 10, 11, 100, 5000, 100_000} {

@@ -176,7 +176,7 @@ func looksLikeNode(v lossless.Value) bool {
 
 // directMap compiles a map of property name to node as an open object.
 func (c *compiler) directMap(v lossless.Value) {
-	n := &node{typ: "object"}
+	n := &node{typ: "object", listed: true}
 	c.nodes = append(c.nodes, n)
 	c.places = append(c.places, nil)
 	for key, raw := range v.Members() {

@@ -19,7 +19,7 @@ var ErrDefaults = errors.New("too much is filled in by defaults")
 func (s *Schema) ApplyDefaults(v lossless.Value) (lossless.Value, error) {
 	f := filler{room: limits.Arguments}
 	f.enter(s.root, v)
-	for len(f.stack) > 0 {
+	for len(f.stack) > 0 && f.room >= 0 {
 		top := &f.stack[len(f.stack)-1]
 		if top.next >= top.v.Len() {
 			v = f.leave()
@@ -32,9 +32,9 @@ func (s *Schema) ApplyDefaults(v lossless.Value) (lossless.Value, error) {
 		} else if p := top.node.find(top.v.Key(i)); p != nil {
 			f.enter(p.node, top.v.At(i))
 		}
-		if f.room < 0 {
-			return lossless.Value{}, fmt.Errorf("%w: more than %d bytes", ErrDefaults, limits.Arguments)
-		}
+	}
+	if f.room < 0 {
+		return lossless.Value{}, fmt.Errorf("%w: more than %d bytes", ErrDefaults, limits.Arguments)
 	}
 	return v, nil
 }

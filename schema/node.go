@@ -50,10 +50,13 @@ func (c *compiler) node(t task) {
 		}
 	}
 	c.annotations(t)
+	before := c.faults.count()
 	if c.resolveType(t) {
 		c.object(t)
 		c.array(t)
 		c.scalar(t)
+	} else if c.faults.count() > before {
+		return // without a type the rest cannot be judged
 	}
 	c.required(t)
 }
@@ -238,6 +241,7 @@ func (c *compiler) object(t task) {
 		t.node.openness = annotation{true, open}
 	}
 	properties, ok := t.raw.Get("properties")
+	t.node.listed = ok || t.at == nil
 	if ok && properties.Kind() != lossless.Object {
 		c.fault(t.at, ".properties must be an object of schemas (got %s)", show(properties))
 		return
@@ -311,7 +315,7 @@ func (c *compiler) scalar(t task) {
 	}
 	for i, v := range enum.Items() {
 		if !fits(typ, v) {
-			c.fault(t.at.key("enum").at(i), " must be a %s value, like all of .enum (got %s)", typ, show(v))
+			c.fault(t.at.key("enum").at(i), " must be %s value, like all of .enum (got %s)", articles[typ], show(v))
 			ok = false
 		}
 		t.node.enum = append(t.node.enum, v)
@@ -319,7 +323,7 @@ func (c *compiler) scalar(t task) {
 	c.data(t, "enum")
 	t.node.constant = c.data(t, "const")
 	if v := t.node.constant; v.set && !fits(typ, v.value) {
-		c.fault(t.at, ".const must be a %s value (got %s)", typ, show(v.value))
+		c.fault(t.at, ".const must be %s value (got %s)", articles[typ], show(v.value))
 	} else if v.set && ok && !contains(t.node.enum, v.value) {
 		c.fault(t.at, ".const is not one of .enum, so that nothing matches (const is %s)", show(v.value))
 	}
@@ -378,7 +382,9 @@ func (n *node) finish() {
 				required = append(required, lossless.Str(p.name))
 			}
 		}
-		add("properties", lossless.Obj(properties...))
+		if n.listed {
+			add("properties", lossless.Obj(properties...))
+		}
 		if required != nil {
 			add("required", lossless.Arr(required...))
 		}

@@ -28,6 +28,7 @@ type node struct {
 	constant   annotation
 	properties []property
 	index      map[string]int // of properties, when they are many
+	listed     bool           // properties is advertised: written, or the root's
 	openness   annotation     // additionalProperties as stated
 	items      *node
 	oneOf      []*node
@@ -130,6 +131,8 @@ func (vs *violations) full() bool {
 	vs.more++
 	return true
 }
+
+func (vs *violations) count() int { return len(vs.list) + vs.more }
 
 func (vs *violations) all() []Violation {
 	if vs.more == 0 {

@@ -52,16 +52,15 @@ func (w *work) validate(n *node, root string, v lossless.Value) []Violation {
 	w.root, w.found = root, violations{}
 	w.stack, w.unions, w.failed = w.stack[:0], 0, false
 	w.enter(n, v)
-	for len(w.stack) > 0 {
-		if w.checks <= 0 {
-			w.stack, w.unions = w.stack[:0], 0
-			w.report("", " takes more than %d checks: try fewer oneOf branches on fewer values", MaxChecks)
-			break
-		}
+	for len(w.stack) > 0 && w.checks > 0 {
 		if w.failed {
 			w.endBranch()
 		}
 		w.step()
+	}
+	if w.checks <= 0 {
+		w.stack, w.unions = w.stack[:0], 0
+		w.report(" takes more than %d checks: try fewer oneOf branches on fewer values", MaxChecks)
 	}
 	return w.found.all()
 }
@@ -94,7 +93,7 @@ func (w *work) step() {
 		w.stack = w.stack[:len(w.stack)-1]
 		w.unions--
 		if matched != 1 {
-			w.report("", " must match exactly one oneOf branch (matched %d): %s (got %s)", matched, describe(n.oneOf), lazy{v})
+			w.report(" must match exactly one oneOf branch (matched %d): %s (got %s)", matched, describe(n.oneOf), lazy{v})
 		}
 		return
 	}
@@ -115,7 +114,7 @@ func (w *work) step() {
 	}
 	w.checks--
 	if n.closed() {
-		w.report("", " is not a declared property (additionalProperties: false), declared: %s", declared(n))
+		w.report(" is not a declared property (additionalProperties: false), declared: %s", declared(n))
 	}
 }
 
@@ -132,7 +131,7 @@ func (w *work) enter(n *node, v lossless.Value) {
 		return
 	case "object":
 		if v.Kind() != lossless.Object {
-			w.report("", " must be an object (got %s)", lazy{v})
+			w.report(" must be an object (got %s)", lazy{v})
 			return
 		}
 		for i := range n.properties {
@@ -148,7 +147,7 @@ func (w *work) enter(n *node, v lossless.Value) {
 		}
 	case "array":
 		if v.Kind() != lossless.Array {
-			w.report("", " must be an array (got %s)", lazy{v})
+			w.report(" must be an array (got %s)", lazy{v})
 			return
 		}
 		if v.Len() > 0 && n.items != nil && !n.items.any() {
@@ -167,17 +166,20 @@ func (w *work) scalar(n *node, v lossless.Value) {
 	number := v.Kind() == lossless.Number && (n.typ == "number" || n.typ == "integer")
 	switch {
 	case number && math.IsInf(v.Float(), 0):
-		w.report("", " must be a finite JSON number (got %s)", lazy{v})
+		w.report(" must be a finite JSON number (got %s)", lazy{v})
 		return
 	case !fits(n.typ, v):
-		w.report("", " must be %s (got %s)", articles[n.typ], lazy{v})
+		w.report(" must be %s (got %s)", articles[n.typ], lazy{v})
 		return
 	}
-	w.checks -= len(n.enum)
+	// Comparing reads all of a number's digits.
+	if w.checks -= len(n.enum) * (1 + len(v.Literal())/32); w.checks <= 0 {
+		return
+	}
 	if n.enum != nil && !contains(n.enum, v) {
-		w.report("", " must be one of %s (got %s)", lazy{lossless.Arr(n.enum...)}, lazy{v})
+		w.report(" must be one of %s (got %s)", lazy{lossless.Arr(n.enum...)}, lazy{v})
 	} else if c := n.constant; c.set && !lossless.Equal(c.value, v) {
-		w.report("", " must be %s (got %s)", lazy{c.value}, lazy{v})
+		w.report(" must be %s (got %s)", lazy{c.value}, lazy{v})
 	}
 }
 
@@ -187,13 +189,12 @@ type lazy struct{ v lossless.Value }
 // String shows the value, short and safe.
 func (l lazy) String() string { return show(l.v) }
 
-// report records a violation of the value at the place that the stack tells, or
-// of its member.
-func (w *work) report(member, format string, args ...any) {
+// report records a violation of the value at the place that the stack tells.
+func (w *work) report(format string, args ...any) {
 	if w.skip() {
 		return
 	}
-	path := w.path(member)
+	path := w.path().Format(w.root)
 	name := path
 	if name == "" {
 		name = arguments
@@ -205,7 +206,7 @@ func (w *work) missing(name string) {
 	if w.skip() {
 		return
 	}
-	path := w.path(name)
+	path := append(w.path(), lossless.Step{Key: name}).Format(w.root)
 	w.found.list = append(w.found.list, Violation{path, `missing required property "` + path + `"`})
 }
 
@@ -219,7 +220,8 @@ func (w *work) skip() bool {
 	return w.found.full()
 }
 
-func (w *work) path(member string) string {
+// path leads from the root to the child that the innermost frame has reached.
+func (w *work) path() lossless.Path {
 	path := make(lossless.Path, 0, len(w.stack)+1)
 	for _, f := range w.stack {
 		switch {
@@ -230,10 +232,7 @@ func (w *work) path(member string) string {
 			path = append(path, lossless.Step{Index: f.next - 1, IsIndex: true})
 		}
 	}
-	if member != "" {
-		path = append(path, lossless.Step{Key: member})
-	}
-	return path.Format(w.root)
+	return path
 }
 
 // describe names what the branches of a oneOf take.
