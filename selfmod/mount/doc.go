@@ -1,0 +1,30 @@
+// Package mount makes a model-written plugin an ordinary fiber: it answers what
+// the plugin's façade asks for with effects of that fiber, and enters the
+// plugin's functions when the runtime calls them.
+//
+// A [Set] holds the temporary plugins of one session. Each is a [Mount] with an
+// id, dyn-1, dyn-2, …, that is never used again, a virtual machine in package
+// sandbox, and a fiber under the group's context. One execution of the plugin's
+// apply is a run; everything that the façade registers belongs to the run in
+// which it was registered and ends with it, strictly in reverse.
+//
+// # What survives what
+//
+// A mount that waits for a service keeps its machine and its state outside of
+// apply; when the service comes, apply runs again with a fresh façade. A mount
+// whose machine died, with its worker or because it was spent, is loaded again
+// from its source with empty state, unless it was to blame or deaths come too
+// often; then its fiber fails with the reason.
+//
+// # Policy
+//
+// A mounted tools/pre-execute listener can only tighten, and it fails closed:
+// while it throws, hangs, answers nonsense, or its mount is down, it denies by
+// name. Listeners of emit and parallel events run from the mount's own queue,
+// in order, and never delay or fail the emitter.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. A Set owns the goroutines that drain
+// event queues and that load mounts again; they end with their mounts.
+package mount

@@ -1,0 +1,295 @@
+package mount
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// listenable are the events that plugins may listen to, with their modes.
+var listenable = sync.OnceValue(func() map[string]string {
+	events := map[string]string{}
+	for _, e := range cordis.Events() {
+		if e.Listenable() {
+			events[e.Name()] = e.Mode().String()
+		}
+	}
+	return events
+})
+
+// listen registers a listener.
+func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
+	var p struct {
+		Event   string `json:"event"`
+		Fn      uint32 `json:"fn"`
+		Once    bool   `json:"once"`
+		Prepend bool   `json:"prepend"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, fmt.Errorf("read listener: %w", err)
+	}
+	ev, ok := cordis.LookupEvent(p.Event)
+	if !ok || !ev.Listenable() {
+		names := make([]string, 0, len(listenable()))
+		for name := range listenable() {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return nil, fmt.Errorf("there is no event %q that a temporary Plugin may listen to; there are: %s", plain.Name(p.Event), strings.Join(names, ", "))
+	}
+	var opts []cordis.ListenOption
+	if p.Prepend {
+		opts = append(opts, cordis.Prepend())
+	}
+	if p.Once {
+		opts = append(opts, cordis.Once())
+	}
+	return r.register(kindListener, func(_ uint32, release func()) (*cordis.Handle, error) {
+		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode()}
+		if p.Once {
+			l.consumed = release
+		}
+		h, err := ev.Listen(r.c, l.hear, opts...)
+		if err == nil && p.Event == tool.PreExecute.Name() {
+			r.guards.Add(1)
+			r.m.guarding.Store(true)
+		}
+		return h, err
+	})
+}
+
+// listener enters one listening function of a run.
+type listener struct {
+	r        *run
+	event    string
+	fn       uint32
+	mode     cordis.Mode
+	consumed func() // of a once-listener
+}
+
+func (l *listener) entry() string { return "the listener of " + l.event }
+
+// hear is the listener as the runtime calls it.
+func (l *listener) hear(ctx context.Context, arg any, next func(context.Context) (any, error)) (any, error) {
+	if l.consumed != nil {
+		l.consumed()
+	}
+	args, err := l.args(arg)
+	if err != nil {
+		return nil, err
+	}
+	switch l.mode {
+	case cordis.ModeEmit, cordis.ModeParallel:
+		l.r.m.enqueue(l, args)
+		return nil, nil
+	case cordis.ModeWaterfall:
+		return l.around(ctx, arg, args, next)
+	}
+	raw, err := l.enter(ctx, args, nil)
+	if err != nil || absent(raw) {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// args are the arguments that the listening function gets.
+func (l *listener) args(arg any) (json.RawMessage, error) {
+	list := []any{arg}
+	if f, ok := arg.(tool.Finished); ok {
+		list = []any{f.Exec, f.Result}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("write arguments of %s: %w", l.event, err)
+	}
+	return text, nil
+}
+
+// enter calls the listening function. With next it gets a trailing next().
+func (l *listener) enter(ctx context.Context, args json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	payload := make([]byte, 0, len(args)+32)
+	payload = append(append(payload, `{"args":`...), args...)
+	if next != nil {
+		payload = append(payload, `,"next":true`...)
+	}
+	payload = append(payload, '}')
+	return l.r.vm.Invoke(ctx, sandbox.Call{
+		Kind: "listener", Run: l.r.id, Fn: l.fn, Args: payload, Entry: l.entry(),
+		Started: func(id uint64) func() {
+			if next == nil {
+				return func() {}
+			}
+			l.r.mu.Lock()
+			l.r.nexts[id] = next
+			l.r.mu.Unlock()
+			return func() {
+				l.r.mu.Lock()
+				delete(l.r.nexts, id)
+				l.r.mu.Unlock()
+			}
+		},
+	})
+}
+
+// around runs a waterfall listener. What the rest of the chain returned is
+// kept, so that the answer can be held against it.
+func (l *listener) around(ctx context.Context, arg any, args json.RawMessage, next func(context.Context) (any, error)) (any, error) {
+	rest := &rest{next: next}
+	raw, err := l.enter(ctx, args, rest.ask)
+	switch l.event {
+	case tool.PreExecute.Name():
+		return l.decision(ctx, arg, raw, err, rest)
+	case tool.AroundExecute.Name():
+		return l.result(raw, err, rest)
+	case tool.PostExecute.Name():
+		return l.postDecision(raw, err)
+	}
+	return nil, fmt.Errorf("%s: a temporary Plugin cannot answer this event", l.event)
+}
+
+// rest is the rest of a waterfall behind one listener; it runs at most once.
+type rest struct {
+	next func(context.Context) (any, error)
+
+	mu     sync.Mutex
+	called bool
+	done   chan struct{}
+	value  any
+	raw    json.RawMessage
+	err    error
+}
+
+func (n *rest) ask(ctx context.Context) (json.RawMessage, error) {
+	n.mu.Lock()
+	if n.called {
+		n.mu.Unlock()
+		return nil, cordis.ErrNextTwice
+	}
+	n.called, n.done = true, make(chan struct{})
+	n.mu.Unlock()
+	value, err := n.next(ctx)
+	var raw json.RawMessage
+	if err == nil {
+		raw, err = json.Marshal(value)
+	}
+	n.mu.Lock()
+	n.value, n.raw, n.err = value, raw, err
+	n.mu.Unlock()
+	close(n.done)
+	return raw, err
+}
+
+// outcome waits for the rest, running it if nobody did.
+func (n *rest) outcome(ctx context.Context) (any, json.RawMessage, error) {
+	n.mu.Lock()
+	called := n.called
+	n.mu.Unlock()
+	if !called {
+		_, _ = n.ask(ctx) // its error is read below
+	}
+	select {
+	case <-n.done:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.value, n.raw, n.err
+}
+
+// asked says whether the listener called next.
+func (n *rest) asked() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.called
+}
+
+// decision turns a guard's answer into a decision that can only be as strict
+// as, or stricter than, the rest of the chain. Whatever goes wrong denies.
+func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, err error, rest *rest) (any, error) {
+	var own tool.Decision
+	if err == nil {
+		err = readDecision(raw, &own)
+	}
+	if err != nil {
+		name := ""
+		if e, ok := arg.(*tool.Exec); ok {
+			name = e.Name
+		}
+		text := plain.Line(err.Error(), limits.SourceLine*2)
+		l.r.m.faults.add(text)
+		return tool.Deny(fmt.Sprintf("tool %q was denied because the guard of %s failed: %s. cordis_unmount %s removes the guard",
+			name, l.r.m.who(), text, l.r.m.ID)), nil
+	}
+	if own.Kind == tool.DecisionDeny && !rest.asked() {
+		return own, nil
+	}
+	value, _, err := rest.outcome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	theirs, ok := value.(tool.Decision)
+	if !ok {
+		return nil, fmt.Errorf("%s: the rest of the chain gave no decision", l.event)
+	}
+	return tool.Stricter(theirs, own), nil
+}
+
+func readDecision(raw json.RawMessage, d *tool.Decision) error {
+	if absent(raw) {
+		return errors.New("it returned nothing; return next(), or { kind: 'deny', reason: '…' }")
+	}
+	if err := json.Unmarshal(raw, d); err != nil {
+		return fmt.Errorf("it returned %s; return next(), or { kind: 'deny', reason: '…' }", plain.Preview(string(raw)))
+	}
+	return d.Validate()
+}
+
+// result is what a wrapper of the body returned; the very result of next()
+// counts as untouched.
+func (l *listener) result(raw json.RawMessage, err error, rest *rest) (any, error) {
+	if err != nil {
+		return nil, toolError(err)
+	}
+	if absent(raw) {
+		return nil, fmt.Errorf("the listener of tools/execute of %s returned nothing; return await next(), or a result { isError, value | error, content }", l.r.m.who())
+	}
+	if rest.asked() {
+		rest.mu.Lock()
+		value, theirs := rest.value, rest.raw
+		rest.mu.Unlock()
+		if value != nil && bytes.Equal(theirs, raw) {
+			return value, nil
+		}
+	}
+	res := new(tool.Result)
+	if err := json.Unmarshal(raw, res); err != nil {
+		return nil, fmt.Errorf("the listener of tools/execute of %s returned no result: %w", l.r.m.who(), err)
+	}
+	return res, nil
+}
+
+func (l *listener) postDecision(raw json.RawMessage, err error) (any, error) {
+	if err != nil {
+		return nil, toolError(err)
+	}
+	var d tool.PostDecision
+	if absent(raw) {
+		return nil, fmt.Errorf("the listener of tools/post-execute of %s returned nothing; return next(), or { kind: 'accept', content? | value? }, or { kind: 'block', feedback }", l.r.m.who())
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, fmt.Errorf("the listener of tools/post-execute of %s returned no decision: %w", l.r.m.who(), err)
+	}
+	return d, nil
+}

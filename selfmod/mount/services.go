@@ -1,0 +1,162 @@
+package mount
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/service/timer"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// Names of services that the façade serves itself.
+var (
+	timerName = timer.Service.Name()
+	toolsName = tool.Service.Name()
+)
+
+// Service is the value of a service that a mount provides, as the runtime
+// holds it. Another mount is bound to it; Go code can tell whose it is.
+type Service struct {
+	Mount   string // "dyn-1"
+	vm      *sandbox.VM
+	binding json.RawMessage
+}
+
+// binding is what a declared service is bound to; see the prelude.
+type binding struct {
+	Kind    string          `json:"kind"`
+	Value   json.RawMessage `json:"value,omitempty"`
+	Mount   uint32          `json:"mount,omitempty"`
+	Handle  uint32          `json:"handle,omitempty"`
+	Members json.RawMessage `json:"members,omitempty"`
+}
+
+// provide registers a service under a name that no host service declares.
+func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
+	var p struct {
+		Name    string  `json:"name"`
+		Binding binding `json:"binding"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, fmt.Errorf("read provide: %w", err)
+	}
+	switch {
+	case p.Name == "":
+		return nil, errors.New("ctx.provide(name, value): the name must not be empty")
+	case len(p.Name) > limits.Name || plain.Name(p.Name) != p.Name:
+		return nil, fmt.Errorf("ctx.provide: %q is no usable name: at most %d characters, one line, no control characters or Markdown", plain.Name(p.Name), limits.Name)
+	case verbNames[p.Name]:
+		return nil, fmt.Errorf("ctx.provide: %q is a member of every ctx; choose another name", p.Name)
+	}
+	if _, reserved := cordis.LookupService(p.Name); reserved {
+		return nil, fmt.Errorf("ctx.provide: the name %q is reserved for a service of the harness, running or not; choose another name", p.Name)
+	}
+	switch p.Binding.Kind {
+	case "value":
+	case "peer":
+		p.Binding.Mount = r.vm.Number() // whatever it says: nobody provides for another mount
+	default:
+		return nil, fmt.Errorf("ctx.provide: unknown kind of value %q", plain.Name(p.Binding.Kind))
+	}
+	text, err := json.Marshal(p.Binding)
+	if err != nil {
+		return nil, fmt.Errorf("write binding: %w", err)
+	}
+	return r.register(kindService, func(uint32, func()) (*cordis.Handle, error) {
+		return r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text})
+	})
+}
+
+// verbNames are the members of every façade: a service of such a name could
+// not be reached.
+var verbNames = map[string]bool{
+	"tools": true, "on": true, "once": true, "provide": true, "effect": true, "get": true,
+	"timeout": true, "interval": true, "setTimeout": true, "setInterval": true, "clearTimeout": true,
+	"clearInterval": true, "throttle": true, "debounce": true, "then": true,
+}
+
+// bindings is what each declared service is bound to now.
+func (r *run) bindings() json.RawMessage {
+	all := map[string]json.RawMessage{}
+	r.m.mu.Lock()
+	deps := r.m.inject
+	r.m.mu.Unlock()
+	for _, d := range deps {
+		all[d.Name] = r.bindingOf(d.Name)
+	}
+	text, err := json.Marshal(all)
+	if err != nil { // bindings are JSON texts: cannot happen
+		return empty
+	}
+	return text
+}
+
+var null = json.RawMessage("null")
+
+func (r *run) bindingOf(name string) json.RawMessage {
+	v, ok := r.c.Get(name)
+	if !ok {
+		return null
+	}
+	switch name {
+	case toolsName:
+		return json.RawMessage(`{"kind":"tools"}`)
+	case timerName:
+		return json.RawMessage(`{"kind":"timer"}`)
+	}
+	if s, ok := v.(*Service); ok {
+		return s.binding
+	}
+	return null
+}
+
+// followOptional keeps the optional services of a run bound to what is live.
+func (r *run) followOptional() error {
+	optional := map[string]bool{}
+	r.m.mu.Lock()
+	for _, d := range r.m.inject {
+		if d.Optional {
+			optional[d.Name] = true
+		}
+	}
+	r.m.mu.Unlock()
+	if len(optional) == 0 {
+		return nil
+	}
+	_, err := cordis.ServiceChanged.On(r.c, func(_ context.Context, ch cordis.ServiceChange) {
+		if optional[ch.Name] {
+			r.vm.Bind(r.id, ch.Name, r.bindingOf(ch.Name))
+		}
+	})
+	return err
+}
+
+// live says whether anybody provides a service of that name.
+func (r *run) live(_ context.Context, payload json.RawMessage) (any, error) {
+	var p struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, fmt.Errorf("read name: %w", err)
+	}
+	_, ok := r.c.Get(p.Name)
+	return ok, nil
+}
+
+// injects says whether the plugin declares a service.
+func (r *run) injects(name string) bool {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	for _, d := range r.m.inject {
+		if d.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package mount
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// Config is what a Set needs beside its context.
+type Config struct {
+	Sandbox  *sandbox.Sandbox
+	Registry *tool.Registry
+	// Audit is told every source before it runs; an error refuses the mount.
+	// Nil: nobody is told.
+	Audit func(id, source string) error
+	// Console takes every printed line, tagged and made safe for a terminal.
+	// It must not block. Nil: lines are only kept for inspect.
+	Console func(line string)
+}
+
+// Set is the temporary plugins of one session.
+type Set struct {
+	cfg   Config
+	ctx   *cordis.Context // of the group's fiber
+	lines *rate           // of the console, all mounts together
+
+	mu     sync.Mutex
+	next   int
+	mounts map[int]*Mount
+	gone   []Gone
+	deaths []time.Time // of workers
+	down   string      // why nothing is loaded again by itself; "": it is
+	work   sync.WaitGroup
+}
+
+// Gone is what became of an id that is used up.
+type Gone struct {
+	ID, Plugin string
+	What       string // "was unmounted", "failed to mount: …"
+}
+
+// NewSet returns an empty Set whose mounts are children of c's fiber. It adds
+// the guard that denies while a mounted guard is down.
+func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
+	s := &Set{cfg: cfg, ctx: c, mounts: map[int]*Mount{}, lines: newRate(limits.ConsoleRate*4, limits.ConsoleBurst*4)}
+	if _, err := cfg.Registry.Guard(c, s.deniesWhileDown); err != nil {
+		return nil, fmt.Errorf("guard for mounted guards: %w", err)
+	}
+	return s, nil
+}
+
+// Wait returns when the goroutines of a Set whose group was disposed have ended.
+func (s *Set) Wait() { s.work.Wait() }
+
+// deniesWhileDown fails closed: a mount that guarded calls and is not active
+// denies them, until it is unmounted or active again.
+func (s *Set) deniesWhileDown(e *tool.Exec) string {
+	if e.Tool != nil && e.Tool.Unrouted {
+		return ""
+	}
+	for _, m := range s.List() {
+		if f := m.Fiber(); m.guarding.Load() && f != nil && f.State() != cordis.Active {
+			return fmt.Sprintf("tool %q was denied: %s listens to tools/pre-execute and is %s, so nothing can be allowed; "+
+				"cordis_unmount %s removes its guard", e.Name, m.who(), m.StateText(), m.ID)
+		}
+	}
+	return ""
+}
+
+// List returns the mounts in the order of their numbers.
+func (s *Set) List() []*Mount {
+	s.mu.Lock()
+	list := make([]*Mount, 0, len(s.mounts))
+	for _, m := range s.mounts {
+		list = append(list, m)
+	}
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Mount) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+// Get returns a mount by its id.
+func (s *Set) Get(id string) (*Mount, bool) {
+	for _, m := range s.List() {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// Fate says what became of an id that is used up; "" for one that never was.
+func (s *Set) Fate(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.gone {
+		if g.ID == id {
+			return g.What
+		}
+	}
+	return ""
+}
+
+// forget takes a mount out of the list and remembers what became of it.
+func (s *Set) forget(m *Mount, what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mounts, m.Number)
+	s.gone = append(s.gone, Gone{ID: m.ID, Plugin: m.Name(), What: what})
+	if len(s.gone) > limits.RememberedGone {
+		s.gone = slices.Delete(s.gone, 0, len(s.gone)-limits.RememberedGone)
+	}
+}
+
+// Down says why dead mounts are not loaded again by themselves; "": they are.
+func (s *Set) Down() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
+// died counts the death of a worker once for all its mounts, and says whether
+// they may be loaded again by themselves.
+func (s *Set) died(at time.Time) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaths = recent(s.deaths, at)
+	if n := len(s.deaths); n == 0 || at.Sub(s.deaths[n-1]) > sameDeath {
+		s.deaths = append(s.deaths, at)
+	}
+	if len(s.deaths) > limits.WorkerDeaths {
+		s.down = fmt.Sprintf("the worker process died more than %d times within a minute; nothing is mounted again by itself", limits.WorkerDeaths)
+		return false
+	}
+	s.down = ""
+	return true
+}
+
+// sameDeath is within which the deaths of several mounts are one of their worker.
+const sameDeath = 100 * time.Millisecond
+
+func recent(times []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(times, func(t time.Time) bool { return now.Sub(t) > time.Minute })
+}
+
+// Mount runs the source, mounts the plugin that it returns and waits until it
+// has settled. On an error nothing is mounted and the id is used up; a plugin
+// that waits for services is a success.
+func (s *Set) Mount(ctx context.Context, source string) (*Mounted, error) {
+	if len(source) > limits.Source {
+		return nil, fmt.Errorf("the code has %d bytes, more than the limit of %d: split the plugin into several that provide and inject services", len(source), limits.Source)
+	}
+	m, err := s.reserve(source)
+	if err != nil {
+		return nil, err
+	}
+	watch := s.watch(m)
+	defer watch.stop()
+	if err := m.start(ctx); err != nil {
+		m.end(context.WithoutCancel(ctx))
+		s.forget(m, "failed to mount: "+plain.Line(err.Error(), limits.SourceLine))
+		return nil, s.teach(m, err)
+	}
+	return s.mounted(ctx, m, watch), nil
+}
+
+// reserve takes the next id.
+func (s *Set) reserve(source string) (*Mount, error) {
+	s.mu.Lock()
+	if len(s.mounts) >= limits.Mounts {
+		s.mu.Unlock()
+		return nil, fmt.Errorf("%d temporary Plugins are mounted, the most that are allowed; cordis_unmount some first", limits.Mounts)
+	}
+	s.next++
+	m := newMount(s, s.next, source)
+	s.mounts[m.Number] = m
+	s.mu.Unlock()
+	if s.cfg.Audit != nil {
+		if err := s.cfg.Audit(m.ID, source); err != nil {
+			s.forget(m, "was refused: the audit file could not be written")
+			return nil, fmt.Errorf("%s is not mounted: write the audit file: %w", m.ID, err)
+		}
+	}
+	return m, nil
+}
+
+// teach says what a failed mount leaves behind, and how to replace.
+func (s *Set) teach(m *Mount, err error) error {
+	text := plain.Error(err.Error())
+	if strings.Contains(text, "already registered by temporary Plugin") {
+		text += ` — to REPLACE something an earlier temporary Plugin registered, first cordis_unmount that Plugin's id (find it with cordis_inspect what:"temporary"), then mount the new version.`
+	}
+	return &Failure{Text: fmt.Sprintf("%s\n(Nothing is mounted; the id %s is used up.)", text, m.ID), Err: err}
+}
+
+// Failure is the error of a failed mount or unmount, as the model reads it.
+type Failure struct {
+	Text string
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Unmount disposes a mount and returns when everything that it owned is undone,
+// or when the limits are passed, which the receipt then says.
+func (s *Set) Unmount(ctx context.Context, id string) (*Receipt, error) {
+	m, ok := s.Get(id)
+	if !ok {
+		text := fmt.Sprintf("no temporary Plugin with id %q (list them with cordis_inspect what:\"temporary\")", plain.Line(id, limits.Name))
+		if fate := s.Fate(id); fate != "" {
+			text += "; " + id + " " + fate
+		}
+		return nil, &Failure{Text: text}
+	}
+	if !m.ending.CompareAndSwap(false, true) {
+		return nil, &Failure{Text: fmt.Sprintf("%s is already being unmounted; that goes on by itself", m.who())}
+	}
+	return s.unmount(ctx, m)
+}

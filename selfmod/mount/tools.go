@@ -1,0 +1,339 @@
+package mount
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/schema"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// toolSpec is a tool as the prelude describes it.
+type toolSpec struct {
+	Fn          uint32        `json:"fn"`
+	Name        string        `json:"name"`
+	Description string        `json:"description"`
+	Title       string        `json:"title"`
+	Parameters  lossless.Text `json:"parameters"`
+	Output      lossless.Text `json:"output"`
+	TimeoutMs   float64       `json:"timeoutMs"`
+	Has         struct {
+		Render, Meta, Finalize, Safe, PresentCall, PresentResult bool
+	} `json:"has"`
+}
+
+// maxDescription bounds a tool's description and title, in bytes.
+const maxDescription = 64 << 10
+
+func (r *run) registerTool(_ context.Context, payload json.RawMessage) (any, error) {
+	var spec toolSpec
+	if err := json.Unmarshal(payload, &spec); err != nil {
+		return nil, fmt.Errorf("read tool: %w", err)
+	}
+	d, err := r.definition(spec)
+	if err != nil {
+		return nil, err
+	}
+	return r.register(kindTool, func(uint32, func()) (*cordis.Handle, error) {
+		return r.m.set.cfg.Registry.Register(r.c, d)
+	})
+}
+
+func (r *run) definition(spec toolSpec) (*tool.Definition, error) {
+	who := fmt.Sprintf("harness.defineTool %q", plain.Line(spec.Name, limits.Name))
+	if len(spec.Description) > maxDescription || len(spec.Title) > maxDescription {
+		return nil, fmt.Errorf("%s: description and title may have %d bytes each", who, maxDescription)
+	}
+	parameters, err := compile(spec.Parameters, schema.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("%s parameters: %w", who, err)
+	}
+	output, err := compile(spec.Output, schema.Output)
+	if err != nil {
+		return nil, fmt.Errorf("%s output.schema: %w", who, err)
+	}
+	t := &mountedTool{r: r, spec: spec, entry: fmt.Sprintf("tool %q", spec.Name)}
+	d := &tool.Definition{
+		Name: spec.Name, Title: spec.Title, Description: spec.Description, Kind: tool.KindExecute,
+		Parameters: parameters, Execute: t.execute,
+		Output: tool.Output{Schema: output, Render: t.render},
+	}
+	if spec.Has.Meta {
+		d.Output.Meta = t.meta
+	}
+	if spec.Has.Finalize {
+		d.FinalizeContent = t.finalize
+	}
+	if spec.Has.Safe {
+		d.ConcurrencySafe = t.safe
+	}
+	if spec.Has.PresentCall {
+		d.PresentCall = t.presentCall
+	}
+	if spec.Has.PresentResult {
+		d.PresentResult = t.presentResult
+	}
+	return d, nil
+}
+
+func compile(text lossless.Text, with func(lossless.Value) (*schema.Schema, error)) (*schema.Schema, error) {
+	v, err := lossless.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return with(v)
+}
+
+// mountedTool enters one tool of a run.
+type mountedTool struct {
+	r     *run
+	spec  toolSpec
+	entry string
+}
+
+// output is what one call brings back: the value and, computed for exactly
+// that value, its projections.
+type output struct {
+	Value        lossless.Text   `json:"value"`
+	Content      json.RawMessage `json:"content"`
+	ContentError string          `json:"contentError"`
+	Meta         lossless.Text   `json:"meta"`
+	MetaError    string          `json:"metaError"`
+}
+
+func (t *mountedTool) execute(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {
+	args := make([]byte, 0, len(exec.Arguments)+128)
+	args = append(append(args, `{"args":`...), exec.Arguments...)
+	args = append(args, `,"exec":`...)
+	args = append(args, execJSON(exec)...)
+	args = append(args, '}')
+	raw, err := t.r.vm.Invoke(ctx, sandbox.Call{
+		Kind: "tool", Run: t.r.id, Fn: t.spec.Fn, Args: args, Entry: t.entry,
+		Limit: time.Duration(t.spec.TimeoutMs * float64(time.Millisecond)),
+		Started: func(id uint64) func() {
+			t.r.mu.Lock()
+			t.r.execs[id] = exec
+			t.r.mu.Unlock()
+			return func() {
+				t.r.mu.Lock()
+				delete(t.r.execs, id)
+				t.r.mu.Unlock()
+			}
+		},
+	})
+	if err != nil {
+		return tool.Outcome{}, toolError(err)
+	}
+	var out output
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return tool.Outcome{}, fmt.Errorf("%s: %s answered what cannot be read", t.r.m.who(), t.entry)
+	}
+	return tool.Outcome{Value: out.Value, Rendered: out.rendered()}, nil
+}
+
+func (o *output) rendered() *tool.Rendered {
+	r := &tool.Rendered{Meta: o.Meta}
+	switch {
+	case o.ContentError != "":
+		r.Err = errors.New(o.ContentError)
+	case o.MetaError != "":
+		r.Err = errors.New(o.MetaError)
+	default:
+		r.Err = json.Unmarshal(o.Content, &r.Content)
+	}
+	return r
+}
+
+// execJSON is what a body sees of its call beside the arguments.
+func execJSON(e *tool.Exec) []byte {
+	head := struct {
+		CallID     string `json:"callId"`
+		RootCallID string `json:"rootCallId"`
+		Name       string `json:"name"`
+		Nested     bool   `json:"nested"`
+	}{e.CallID, e.RootCallID, e.Name, e.Parent != 0}
+	text, err := json.Marshal(head)
+	if err != nil { // strings and a bool: cannot happen
+		return empty
+	}
+	return text
+}
+
+// toolError carries name and code of what was thrown, or of the limit that was
+// passed, into the result.
+func toolError(err error) error {
+	var e *sandbox.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	t := &tool.Error{Name: "SandboxError", Code: e.Code, Message: plain.Error(e.Error()), Err: err}
+	if e.Code == sandbox.CodeThrown && e.Fault != nil {
+		t.Name, t.Code = plain.Name(e.Fault.Name), plain.Name(e.Fault.Code)
+	}
+	return t
+}
+
+// member enters another function of the tool with JSON arguments.
+func (t *mountedTool) member(ctx context.Context, kind, what string, args any) (json.RawMessage, error) {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("write arguments of %s: %w", what, err)
+	}
+	raw, err := t.r.vm.Invoke(ctx, sandbox.Call{Kind: kind, Run: t.r.id, Fn: t.spec.Fn, Args: text, Entry: what + " of " + t.entry})
+	if err != nil {
+		return nil, toolError(err)
+	}
+	return raw, nil
+}
+
+type argsAndValue struct {
+	Args  lossless.Text `json:"args"`
+	Value lossless.Text `json:"value"`
+}
+
+func (t *mountedTool) render(ctx context.Context, args, value lossless.Text) ([]tool.Block, error) {
+	raw, err := t.member(ctx, "render", "output.render", argsAndValue{args, value})
+	if err != nil {
+		return nil, err
+	}
+	var blocks []tool.Block
+	return blocks, json.Unmarshal(raw, &blocks)
+}
+
+func (t *mountedTool) meta(ctx context.Context, args, value lossless.Text) (lossless.Text, error) {
+	return t.member(ctx, "meta", "output.presentationMeta", argsAndValue{args, value})
+}
+
+func (t *mountedTool) finalize(ctx context.Context, exec *tool.Exec, res *tool.Result) ([]tool.Block, error) {
+	raw, err := t.member(ctx, "finalize", "finalizeContent", struct {
+		Exec   *tool.Exec   `json:"exec"`
+		Result *tool.Result `json:"result"`
+	}{exec, res})
+	if err != nil || absent(raw) {
+		return nil, err
+	}
+	var blocks []tool.Block
+	return blocks, json.Unmarshal(raw, &blocks)
+}
+
+func (t *mountedTool) safe(ctx context.Context, args lossless.Text) bool {
+	raw, err := t.member(ctx, "safe", "isConcurrencySafe", struct {
+		Args lossless.Text `json:"args"`
+	}{args})
+	return err == nil && string(raw) == "true"
+}
+
+func (t *mountedTool) presentCall(ctx context.Context, args lossless.Text) (*tool.Card, error) {
+	return card(t.member(ctx, "presentCall", "presentCall", struct {
+		Args lossless.Text `json:"args"`
+	}{args}))
+}
+
+func (t *mountedTool) presentResult(ctx context.Context, args lossless.Text, res *tool.Result) (*tool.Card, error) {
+	return card(t.member(ctx, "presentResult", "presentResult", struct {
+		Args   lossless.Text `json:"args"`
+		Result *tool.Result  `json:"result"`
+	}{args, res}))
+}
+
+func card(raw json.RawMessage, err error) (*tool.Card, error) {
+	if err != nil || absent(raw) {
+		return nil, err
+	}
+	c := new(tool.Card)
+	return c, json.Unmarshal(raw, c)
+}
+
+// absent says whether a function returned nothing.
+func absent(raw json.RawMessage) bool {
+	return len(raw) == 0 || bytes.Equal(raw, null)
+}
+
+// view is what a façade shows of a tool.
+type view struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description"`
+	Parameters  lossless.Text `json:"parameters"`
+}
+
+func viewOf(v *tool.View) view {
+	return view{v.Name, v.Description, v.Parameters.JSON()}
+}
+
+func (r *run) schemas(context.Context, json.RawMessage) (any, error) {
+	views := []view{}
+	for _, v := range r.m.set.cfg.Registry.List(tool.ScopeOf(r.c)) {
+		views = append(views, viewOf(v))
+	}
+	return views, nil
+}
+
+func (r *run) schema(_ context.Context, payload json.RawMessage) (any, error) {
+	var p struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, fmt.Errorf("read name: %w", err)
+	}
+	v, ok := r.m.set.cfg.Registry.Get(p.Name, tool.ScopeOf(r.c))
+	if !ok {
+		return nil, nil
+	}
+	return viewOf(v), nil
+}
+
+// exec is the running call that a message names.
+func (r *run) exec(payload json.RawMessage) *tool.Exec {
+	id, err := callOf(payload)
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.execs[id]
+}
+
+// progress reports live output. The report runs on a goroutine of its own: the
+// registry drops what comes too fast.
+func (r *run) progress(payload json.RawMessage) {
+	exec := r.exec(payload)
+	var p tool.Progress
+	if exec == nil || json.Unmarshal(payload, &p) != nil {
+		return
+	}
+	r.m.set.work.Go(func() { exec.Progress(p) })
+}
+
+func (r *run) deferContext(payload json.RawMessage) {
+	exec := r.exec(payload)
+	var p struct {
+		Message json.RawMessage `json:"message"`
+	}
+	if exec == nil || json.Unmarshal(payload, &p) != nil {
+		return
+	}
+	var text string
+	if json.Unmarshal(p.Message, &text) == nil {
+		exec.DeferContext(tool.Message{Content: []tool.Block{tool.TextBlock(text)}})
+		return
+	}
+	var m tool.Message
+	if json.Unmarshal(p.Message, &m) == nil {
+		exec.DeferContext(m)
+	}
+}
+
+func (r *run) conclude(payload json.RawMessage) {
+	if exec := r.exec(payload); exec != nil {
+		exec.ConcludeTurn()
+	}
+}

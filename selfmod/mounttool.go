@@ -1,0 +1,172 @@
+package selfmod
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/schema"
+	"github.com/dsh-go/dsh/selfmod/mount"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/tool"
+)
+
+//go:embed mount.md
+var mountText string
+
+// mountValue is the canonical value of cordis_mount.
+type mountValue struct {
+	ID         string         `json:"id"`
+	PluginName string         `json:"pluginName"`
+	State      string         `json:"state"`
+	Provides   []string       `json:"provides"`
+	WaitingFor []string       `json:"waitingFor"`
+	Tools      []mountedTool  `json:"tools"`
+	Activated  []string       `json:"activated"`
+	Failed     []mount.Failed `json:"failed"`
+}
+
+type mountedTool struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description"`
+	Parameters  lossless.Text `json:"parameters"`
+}
+
+func (t *toolset) mountTool() *tool.Definition {
+	no, yes := false, true
+	text := schema.String
+	return &tool.Definition{
+		Name: "cordis_mount", Title: "Mount temporary Cordis Plugin", Description: t.mountDescription(), Kind: tool.KindExecute,
+		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &yes},
+		Parameters: schema.Must(schema.Parameters(schema.Object(
+			schema.Prop("code", text("The body of an async JavaScript (or TypeScript) function that returns the plugin."), schema.Required),
+		))),
+		Output: tool.Output{Render: t.renderMount, Schema: schema.Must(schema.Output(schema.Object(
+			schema.Prop("id", text("The id to inspect and unmount it by."), schema.Required),
+			schema.Prop("pluginName", text("Its name; <anonymous> if it has none."), schema.Required),
+			schema.Prop("state", text("active, or pending while services are missing."), schema.Required),
+			schema.Prop("provides", schema.Array("Services that it provides.", text("")), schema.Required),
+			schema.Prop("waitingFor", schema.Array("Services that it waits for.", text("")), schema.Required),
+			schema.Prop("tools", schema.Array("Tools that came, callable from the next step on.", schema.Object(
+				schema.Prop("name", text(""), schema.Required), schema.Prop("description", text(""), schema.Required),
+				schema.Prop("parameters", schema.Any("JSON Schema of the arguments."), schema.Required))), schema.Required),
+			schema.Prop("activated", schema.Array("Other plugins that became active.", text("")), schema.Required),
+			schema.Prop("failed", schema.Array("Other plugins that failed.", schema.Object(
+				schema.Prop("name", text(""), schema.Required), schema.Prop("error", text(""), schema.Required))), schema.Required),
+		)))},
+		PresentCall: presentMount,
+		Execute: func(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {
+			var a struct {
+				Code string `json:"code"`
+			}
+			if err := json.Unmarshal(exec.Arguments, &a); err != nil {
+				return tool.Outcome{}, fmt.Errorf("read arguments: %w", err)
+			}
+			m, err := t.set.Mount(ctx, a.Code)
+			if err != nil {
+				return tool.Outcome{}, err
+			}
+			return outcome(valueOf(m), mountAnswer(m))
+		},
+	}
+}
+
+// mountDescription is the text with the limits that are in force.
+func (t *toolset) mountDescription() string {
+	c := t.sandbox.Config()
+	return strings.TrimSpace(strings.NewReplacer(
+		"{vmTimeout}", sandbox.Millis(c.VMTimeout), "{callTimeout}", sandbox.Millis(c.CallTimeout),
+		"{maxCallTimeout}", sandbox.Millis(c.MaxCallTimeout), "{memoryMB}", strconv.Itoa(c.MemoryMB),
+	).Replace(mountText))
+}
+
+// outcome is a value with the text that the model reads of it.
+func outcome(value any, text string) (tool.Outcome, error) {
+	v, err := lossless.From(value)
+	if err != nil {
+		return tool.Outcome{}, fmt.Errorf("write answer: %w", err)
+	}
+	return tool.Outcome{Value: v.Encode(), Rendered: &tool.Rendered{Content: []tool.Block{tool.TextBlock(text)}}}, nil
+}
+
+func valueOf(m *mount.Mounted) mountValue {
+	state := "active"
+	if s := m.Mount.StateText(); s != "running" {
+		state = s
+	}
+	v := mountValue{
+		ID: m.Mount.ID, PluginName: m.Mount.Name(), State: state, Provides: m.Mount.Provides(), WaitingFor: m.Mount.Waiting(),
+		Tools: []mountedTool{}, Activated: orEmpty(m.Activated), Failed: m.Failed,
+	}
+	if v.Failed == nil {
+		v.Failed = []mount.Failed{}
+	}
+	for _, view := range m.Tools {
+		v.Tools = append(v.Tools, mountedTool{view.Name, view.Description, view.Parameters.JSON()})
+	}
+	return v
+}
+
+func orEmpty(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// mountAnswer is the canonical sentence and, below it, the consequences.
+func mountAnswer(m *mount.Mounted) string {
+	var b strings.Builder
+	b.WriteString(canonical(m.Mount.ID, m.Mount.Name(), m.Mount.Waiting()))
+	if m.Mount.TypeScript() {
+		b.WriteString("\nThe code is TypeScript: its types were erased.")
+	}
+	if p := m.Mount.Provides(); len(p) > 0 {
+		b.WriteString("\nProvides: " + strings.Join(p, ", ") + ".")
+	}
+	if m.Listeners > 0 {
+		fmt.Fprintf(&b, "\nListeners: %d.", m.Listeners)
+	}
+	if len(m.Activated) > 0 {
+		b.WriteString("\nBecame active: " + strings.Join(m.Activated, ", ") + ".")
+	}
+	for _, f := range m.Failed {
+		b.WriteString("\nFailed: " + f.Name + ": " + f.Error)
+	}
+	head := plain.Cut(b.String(), limits.MountAnswer)
+	if len(m.Tools) == 0 {
+		return head
+	}
+	b.Reset()
+	b.WriteString(head + "\nTools, callable from your next step on:")
+	for _, v := range m.Tools {
+		b.WriteString("\n- " + v.Name + " " + string(v.Parameters.JSON()))
+	}
+	return b.String()
+}
+
+func canonical(id, name string, waiting []string) string {
+	if len(waiting) > 0 {
+		return fmt.Sprintf("Temporary Plugin %s is pending (plugin %q; missing services: %s; available until unmounted or DSH restarts).", id, name, strings.Join(waiting, ", "))
+	}
+	return fmt.Sprintf("Temporary Plugin %s is running (plugin %q; available until unmounted or DSH restarts).", id, name)
+}
+
+// renderMount shows a value that a listener replaced.
+func (t *toolset) renderMount(_ context.Context, _, value lossless.Text) ([]tool.Block, error) {
+	var v mountValue
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil, fmt.Errorf("read value: %w", err)
+	}
+	return []tool.Block{tool.TextBlock(canonical(plain.Name(v.ID), plain.Name(v.PluginName), names(v.WaitingFor)))}, nil
+}
+
+func presentMount(_ context.Context, args lossless.Text) (*tool.Card, error) {
+	return &tool.Card{Generic: &tool.GenericCard{Title: "Mount temporary Cordis Plugin", Kind: tool.KindExecute, RawInput: args}}, nil
+}

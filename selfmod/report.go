@@ -1,0 +1,253 @@
+package selfmod
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/mount"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// section is one part of a report.
+type section struct {
+	what, heading string
+	lines         []string
+	empty         string   // instead of lines
+	notes         []string // below the lines, never cut
+}
+
+// text writes the section in at most max characters. Lines that do not fit are
+// left out from the end, and the section says how many.
+func (s section) text(max int) string {
+	var b strings.Builder
+	b.WriteString("## " + s.heading)
+	room := max - b.Len()
+	for _, n := range s.notes {
+		room -= len(n) + 1
+	}
+	lines := s.lines
+	if len(lines) == 0 && s.empty != "" {
+		lines = []string{s.empty}
+	}
+	const tail = 120 // for the line that says what is missing
+	for i, line := range lines {
+		need := len(line) + 1
+		if room < need || i < len(lines)-1 && room < need+tail {
+			fmt.Fprintf(&b, "\n(cut: %d more of %d; cordis_inspect what:%q shows this section alone, up to %d characters)", len(lines)-i, len(lines), s.what, limits.ReportAll)
+			break
+		}
+		b.WriteString("\n" + line)
+		room -= need
+	}
+	for _, n := range s.notes {
+		b.WriteString("\n" + n)
+	}
+	return b.String()
+}
+
+func (t *toolset) section(what string, scope *tool.Scope) section {
+	switch what {
+	case "services":
+		return t.services()
+	case "plugins":
+		return t.plugins()
+	case "tools":
+		return t.tools(scope)
+	}
+	return t.temporary()
+}
+
+func (t *toolset) services() section {
+	s := section{what: "services", heading: "services", empty: "(no services provided)"}
+	for _, info := range t.ctx.Runtime().Services() {
+		state := ""
+		if st := info.Owner.State(); st != cordis.Active {
+			state = ", " + st.String()
+		}
+		s.lines = append(s.lines, fmt.Sprintf("- %s (provided by %s%s)", plain.Name(info.Name), plain.Name(info.Owner.Name()), state))
+	}
+	return s
+}
+
+func (t *toolset) plugins() section {
+	s := section{what: "plugins", heading: "plugins", empty: "(no plugins)"}
+	for _, f := range t.ctx.Runtime().Fibers() {
+		if f.Parent() == nil {
+			continue // the root is no plugin
+		}
+		s.lines = append(s.lines, fmt.Sprintf("- %s [%s]", plain.Name(f.Name()), f.State()))
+	}
+	slices.SortFunc(s.lines, cmp.Compare[string])
+	return s
+}
+
+func (t *toolset) tools(scope *tool.Scope) section {
+	s := section{what: "tools", heading: "tools", empty: "(no tools)"}
+	var hidden map[string]string
+	if t.cfg.Hidden != nil {
+		hidden = t.cfg.Hidden()
+	}
+	for _, v := range t.registry.List(scope) {
+		line := "- " + plain.Name(v.Name)
+		if why, ok := hidden[v.Name]; ok {
+			line += " (left out of the client's list: " + plain.Line(why, limits.SourceLine) + ")"
+		}
+		s.lines = append(s.lines, line)
+	}
+	return s
+}
+
+func (t *toolset) temporary() section {
+	s := section{
+		what: "temporary", heading: "Temporary Plugins",
+		empty: "No temporary Plugins are running. Temporary Plugins created with cordis_mount disappear when DSH restarts.",
+	}
+	for _, m := range t.set.List() {
+		s.lines = append(s.lines, fmt.Sprintf("- Temporary Plugin %s: %s [%s] — provides: %s; waiting for: %s; lifetime: until unmounted or DSH restarts%s",
+			m.ID, m.Name(), m.StateText(), orNone(m.Provides()), orNone(m.Waiting()), trouble(m)))
+	}
+	if down := t.set.Down(); down != "" {
+		s.notes = append(s.notes, "Attention: "+down+".")
+	}
+	s.notes = append(s.notes, t.worker())
+	return s
+}
+
+// trouble is what a row of the list adds about a mount that is not well.
+func trouble(m *mount.Mount) string {
+	var parts []string
+	if f := m.Fiber(); f != nil {
+		if err := f.Err(); err != nil {
+			parts = append(parts, "error: "+plain.Line(err.Error(), limits.SourceLine))
+		}
+		if cycle := f.Waiting().Cycle; len(cycle) > 0 {
+			names := make([]string, len(cycle))
+			for i, n := range cycle {
+				names[i] = plain.Name(n)
+			}
+			parts = append(parts, "waits in a circle: "+strings.Join(names, " → "))
+		}
+	}
+	if n := m.Respawns(); n > 0 {
+		parts = append(parts, fmt.Sprintf("mounted again from its source %d times, with empty state", n))
+	}
+	if n := len(m.Faults()); n > 0 {
+		parts = append(parts, fmt.Sprintf("errors: %d (see cordis_inspect what:\"temporary\" name:%q)", n, m.ID))
+	}
+	if n := m.Dropped(); n > 0 {
+		parts = append(parts, fmt.Sprintf("events dropped: %d", n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(parts, "; ")
+}
+
+// worker says where temporary plugins run and what is locked there.
+func (t *toolset) worker() string {
+	lock, running := t.sandbox.Lock()
+	if !running {
+		return "Worker process: not started; it starts with the first cordis_mount."
+	}
+	return "Worker process: " + lockText(lock)
+}
+
+func lockText(l wire.Lock) string {
+	return fmt.Sprintf("running; Landlock: %s; seccomp: %s; memory: %s.", orUnknown(l.Landlock), orUnknown(l.Seccomp), orUnknown(l.Memory))
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "not known"
+	}
+	return plain.Line(s, limits.Preview)
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// reportOne is everything about one mount: its source whole, the rest within
+// limits.ReportName.
+func (t *toolset) reportOne(id string) (string, error) {
+	m, ok := t.set.Get(id)
+	if !ok {
+		text := fmt.Sprintf("no temporary Plugin with id %q (list them with cordis_inspect what:\"temporary\")", plain.Name(id))
+		if fate := t.set.Fate(id); fate != "" {
+			text += "; it " + fate
+		}
+		return "", fmt.Errorf("%s", text)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "## Temporary Plugin %s\n", m.ID)
+	fmt.Fprintf(&b, "- name: %s\n- state: %s\n- injects: %s; waiting for: %s\n- provides: %s\n", m.Name(), m.StateText(), orNone(names(m.Injects())), orNone(m.Waiting()), orNone(m.Provides()))
+	c := m.Counters()
+	fmt.Fprintf(&b, "- calls: %d; errors: %d; engine time: %.1f ms; heap: %d KB; abandoned calls still running: %d; events dropped: %d\n",
+		c.Calls, c.Errors, float64(c.Engine.Microseconds())/1000, c.Heap/1024, m.Abandoned(), m.Dropped())
+	if n := m.Respawns(); n > 0 {
+		fmt.Fprintf(&b, "- mounted again from its source %d times, each time with empty state\n", n)
+	}
+	if f := m.Fiber(); f != nil && f.Err() != nil {
+		fmt.Fprintf(&b, "- error: %s\n", plain.Line(f.Err().Error(), limits.ErrorText))
+	}
+	writeEffects(&b, mount.OwnEffects(m.Effects()))
+	writeLast(&b, "last errors", m.Faults(), 5)
+	writeLast(&b, "last console lines", m.Lines(), 20)
+	head := plain.Cut(b.String(), limits.ReportName)
+	return head + "\nSource, as it was mounted:\n" + fence(m.Source), nil
+}
+
+func names(raw []string) []string {
+	out := make([]string, len(raw))
+	for i, n := range raw {
+		out[i] = plain.Name(n)
+	}
+	return out
+}
+
+// shownEffects bounds the effects that one report lists.
+const shownEffects = 40
+
+func writeEffects(b *strings.Builder, effects []cordis.EffectInfo) {
+	fmt.Fprintf(b, "- effects: %d\n", len(effects))
+	for i, e := range effects {
+		if i == shownEffects {
+			fmt.Fprintf(b, "  - (and %d more)\n", len(effects)-i)
+			break
+		}
+		fmt.Fprintf(b, "  - %s\n", plain.Line(e.Label, limits.Name*2))
+	}
+}
+
+func writeLast(b *strings.Builder, what string, lines []string, most int) {
+	if len(lines) == 0 {
+		return
+	}
+	if skip := len(lines) - most; skip > 0 {
+		fmt.Fprintf(b, "- %s (%d older ones left out):\n", what, skip)
+		lines = lines[skip:]
+	} else {
+		fmt.Fprintf(b, "- %s:\n", what)
+	}
+	for _, l := range lines {
+		fmt.Fprintf(b, "  - %s\n", plain.Line(l, limits.SourceLine*2))
+	}
+}
+
+// fence puts text into a code block whose fence the text cannot close.
+func fence(text string) string {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	return mark + "js\n" + text + "\n" + mark
+}

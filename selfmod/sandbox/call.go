@@ -1,0 +1,162 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+)
+
+// call is one entry under way. answered guards the one answer.
+type call struct {
+	kind      wire.Kind
+	id, chain uint64
+	vm        *VM
+	ctx       context.Context
+	entry     string
+	answered  sync.Once
+	result    chan outcome // buffered; exactly one
+	abandoned bool         // guarded by the process's mu
+}
+
+type outcome struct {
+	stats wire.Stats
+	value json.RawMessage
+	err   *Error
+}
+
+func (c *call) answer(o outcome) { c.answered.Do(func() { c.result <- o }) }
+
+type chainKey struct{}
+
+// begin registers a call, so that its answer finds it, and gives it the chain
+// of the call that its context comes from.
+func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry string) (*call, *Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || p.cause != nil {
+		return nil, &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: "it is being replaced"}
+	}
+	if p.vms[vm.num] != vm {
+		return nil, vm.gone(entry)
+	}
+	if kind == wire.Invoke && vm.inflight >= limits.CallsInFlight {
+		return nil, &Error{Code: CodeTooMany, Mount: vm.name(), Entry: entry,
+			Cause: fmt.Sprintf("%d calls are in flight into this mount, the most that are allowed; wait for some to end", vm.inflight)}
+	}
+	p.nextID++
+	c := &call{kind: kind, id: p.nextID, vm: vm, entry: entry, result: make(chan outcome, 1)}
+	if chain, ok := ctx.Value(chainKey{}).(uint64); ok {
+		c.chain, c.ctx = chain, ctx
+	} else {
+		c.chain = c.id
+		c.ctx = context.WithValue(ctx, chainKey{}, c.chain)
+	}
+	vm.inflight++
+	p.calls[c.id] = c
+	p.chains[c.chain] = append(p.chains[c.chain], c)
+	return c, nil
+}
+
+// end forgets a call.
+func (p *process) end(c *call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endLocked(c)
+}
+
+func (p *process) endLocked(c *call) {
+	if p.calls[c.id] != c {
+		return
+	}
+	delete(p.calls, c.id)
+	c.vm.inflight--
+	if c.abandoned {
+		c.vm.abandoned--
+	}
+	left := slices.DeleteFunc(p.chains[c.chain], func(x *call) bool { return x == c })
+	if len(left) == 0 {
+		delete(p.chains, c.chain)
+	} else {
+		p.chains[c.chain] = left
+	}
+}
+
+// abandon leaves a call to itself: it is told to stop and counted. The answer
+// says whether there are now too many of them.
+func (p *process) abandon(c *call) (tooMany bool) {
+	p.mu.Lock()
+	live := p.calls[c.id] == c && !c.abandoned
+	if live {
+		c.abandoned = true
+		c.vm.abandoned++
+	}
+	tooMany = c.vm.abandoned > limits.AbandonedCalls
+	p.mu.Unlock()
+	if live {
+		_ = p.w.Write(wire.Frame{Kind: wire.Cancel, ID: c.id, Chain: c.chain, Mount: c.vm.num}) // a worker that is gone runs nothing
+	}
+	return tooMany
+}
+
+// roundTrip sends the frame of c and waits for the answer, the limit or the
+// context, whatever comes first. The call has ended or is abandoned on return.
+func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit time.Duration) outcome {
+	f.Kind, f.ID, f.Chain, f.Mount = c.kind, c.id, c.chain, c.vm.num
+	if err := p.w.Write(f); err != nil {
+		p.end(c)
+		if errors.Is(err, wire.ErrTooLarge) {
+			return outcome{err: &Error{Code: wire.CodeTooLarge, Mount: c.vm.name(), Entry: c.entry, Cause: err.Error()}}
+		}
+		p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
+		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.entry, Cause: "its pipe broke"}}
+	}
+	probe := p.cfg.VMTimeout + overdueAfter
+	timer := time.NewTimer(min(limit, probe))
+	defer timer.Stop()
+	for waited := min(limit, probe); ; {
+		select {
+		case o := <-c.result:
+			return o
+		case <-ctx.Done():
+			return p.leave(c, &Error{Code: wire.CodeCancelled, Mount: c.vm.name(), Entry: c.entry, Cause: " was cancelled"})
+		case <-timer.C:
+			go p.probe()
+			if waited >= limit {
+				return p.leave(c, &Error{Code: CodeCallTimeout, Mount: c.vm.name(), Entry: c.entry, Limit: limit})
+			}
+			timer.Reset(limit - waited)
+			waited = limit
+		}
+	}
+}
+
+// leave abandons c with err, unless its answer came at the same moment.
+func (p *process) leave(c *call, err *Error) outcome {
+	select {
+	case o := <-c.result:
+		return o
+	default:
+	}
+	if p.abandon(c) {
+		c.vm.fail(&Error{Code: CodeAbandoned, Mount: c.vm.name(), Entry: c.entry,
+			Cause: fmt.Sprintf(": more than %d of its calls were abandoned and still run; the mount was stopped", limits.AbandonedCalls)})
+	}
+	return outcome{err: err}
+}
+
+// contextOf is the context of the innermost call of a chain that is under way.
+func (p *process) contextOf(chain uint64) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if calls := p.chains[chain]; len(calls) > 0 {
+		return calls[len(calls)-1].ctx
+	}
+	return context.WithValue(context.Background(), chainKey{}, chain)
+}

@@ -1,0 +1,94 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+)
+
+// Codes of an [Error] beside those of package wire.
+const (
+	CodeThrown      = ""               // the code threw: Fault is what
+	CodeCallTimeout = "CALL_TIMEOUT"   // the whole entry took longer than its limit
+	CodeStuck       = "WORKER_STUCK"   // in something that the engine cannot interrupt; the worker was ended
+	CodeDied        = "WORKER_DIED"    // the worker process ended
+	CodeClosed      = "MOUNT_CLOSED"   // the VM was closed
+	CodeTooMany     = "TOO_MANY_CALLS" // too many calls in flight
+	CodeAbandoned   = "ABANDONED"      // too many abandoned calls
+	CodeProtocol    = "PROTOCOL"       // the worker broke the protocol
+)
+
+// ErrClosed is the error of a Sandbox that is closed.
+var ErrClosed = errors.New("the sandbox is closed")
+
+// Error is a failure of one entry into a mount, or of the mount's VM. Its text
+// names the mount, the entry and the limit.
+type Error struct {
+	Code  string
+	Mount string        // "dyn-1"
+	Entry string        // what was entered: `tool "spin"`, "apply"
+	Limit time.Duration // of the timeouts
+	Fault *wire.Fault   // what the code threw, or what the worker says
+	Cause string        // more on a death
+}
+
+// Error is the text that a model or a person reads. What the code itself threw
+// stays untouched, followed by the author's positions.
+func (e *Error) Error() string {
+	who := e.Mount
+	if e.Entry != "" {
+		who += ": " + e.Entry
+	}
+	switch e.Code {
+	case wire.CodeVMTimeout:
+		return fmt.Sprintf("%s did not return within %s inside the engine (vmTimeout) and was stopped", who, Millis(e.Limit))
+	case CodeCallTimeout:
+		return fmt.Sprintf("%s did not settle within %s (callTimeout) and was abandoned; nothing waits for it any more. "+
+			"Promises must settle: check for a promise that nothing resolves", who, Millis(e.Limit))
+	case wire.CodeMemory:
+		return fmt.Sprintf("%s ran out of memory (its limit is %d MiB a mount)%s", who, int64(e.Limit), e.cause())
+	case wire.CodePanic:
+		return fmt.Sprintf("%s made the JavaScript engine fail%s", who, e.cause())
+	case CodeStuck:
+		return fmt.Sprintf("%s was still running %s after its limit (vmTimeout) in a native call that the engine cannot interrupt; its worker process was ended", who, Millis(e.Limit))
+	case CodeDied:
+		return fmt.Sprintf("%s: the worker process of temporary Plugins ended%s", who, e.cause())
+	case CodeClosed:
+		return who + ": the mount was unmounted" + e.cause()
+	case CodeTooMany:
+		return fmt.Sprintf("%s: %s", who, e.Cause)
+	case CodeAbandoned, CodeProtocol, wire.CodeBusy, wire.CodeDeadlock, wire.CodeCancelled, wire.CodeNoMount, wire.CodeTooLarge:
+		return who + e.cause() + e.faultText(": ")
+	}
+	return strings.TrimPrefix(e.faultText(""), ": ")
+}
+
+func (e *Error) cause() string {
+	if e.Cause == "" {
+		return ""
+	}
+	return ": " + e.Cause
+}
+
+// maxFrames is how many of the author's positions follow a message.
+const maxFrames = 4
+
+func (e *Error) faultText(sep string) string {
+	if e.Fault == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(sep)
+	b.WriteString(e.Fault.Message)
+	for i, f := range e.Fault.Frames {
+		if i == maxFrames {
+			break
+		}
+		b.WriteString("\n    ")
+		b.WriteString(f)
+	}
+	return b.String()
+}

@@ -1,0 +1,196 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+)
+
+// maxAsks is how many requests of one VM may be open; the worker keeps to the
+// same bound, so that passing it means a worker that was taken over.
+const maxAsks = 4096
+
+// handle acts on one frame of the worker. An error ends the worker.
+func (p *process) handle(f wire.Frame) error {
+	switch f.Kind {
+	case wire.Result:
+		return p.result(f)
+	case wire.Pong:
+		p.mu.Lock()
+		ch := p.pongs[f.ID]
+		delete(p.pongs, f.ID)
+		p.mu.Unlock()
+		if ch != nil {
+			close(ch)
+		}
+		return nil
+	case wire.Stuck:
+		p.stuck(f)
+		return nil
+	}
+	p.mu.Lock()
+	vm := p.vms[f.Mount]
+	p.mu.Unlock()
+	if vm == nil {
+		return nil // of a VM that was closed meanwhile
+	}
+	ask := Ask{Run: f.Run, Verb: f.Name, Payload: f.Payload}
+	switch f.Kind {
+	case wire.HostSync:
+		return p.ask(vm, f, vm.host.Sync, ask, wire.Reply)
+	case wire.HostAsync:
+		return p.ask(vm, f, vm.host.Async, ask, wire.Settle)
+	case wire.Send:
+		vm.host.Send(p.contextOf(f.Chain), ask)
+	case wire.Console:
+		vm.host.Console(f.Name, string(f.Payload))
+	case wire.Late:
+		return p.late(vm, f)
+	default:
+		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf(": the worker sent a frame of kind %d", f.Kind)}
+	}
+	return nil
+}
+
+// ask lets the host answer on a goroutine of its own.
+func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (json.RawMessage, error), a Ask, kind wire.Kind) error {
+	if vm.asks.Add(1) > maxAsks {
+		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf(": more than %d open requests of one mount", maxAsks)}
+	}
+	ctx := p.contextOf(f.Chain)
+	go func() {
+		defer vm.asks.Add(-1)
+		reply := wire.Frame{Kind: kind, ID: f.ID, Chain: f.Chain, Mount: f.Mount, Run: f.Run}
+		text, err := answer(ctx, a)
+		if err != nil {
+			reply.Payload = wire.Failed(FaultOf(err))
+		} else {
+			reply.Payload = wire.Ok(text)
+		}
+		err = p.w.Write(reply)
+		if errors.Is(err, wire.ErrTooLarge) {
+			reply.Payload = wire.Failed(&wire.Fault{Name: "RangeError", Message: err.Error(), Code: wire.CodeTooLarge})
+			err = p.w.Write(reply)
+		}
+		if err != nil {
+			p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
+		}
+	}()
+	return nil
+}
+
+// FaultOf is a Go error as model code sees it: its message and, where it has
+// one, its code. What model code threw crosses untouched.
+func FaultOf(err error) *wire.Fault {
+	var e *Error
+	if errors.As(err, &e) && e.Code == CodeThrown && e.Fault != nil {
+		return &wire.Fault{Name: e.Fault.Name, Message: e.Fault.Message, Code: e.Fault.Code, Raw: e.Fault.Raw}
+	}
+	f := &wire.Fault{Name: "Error", Message: err.Error()}
+	var coded interface{ ErrorCode() string }
+	switch {
+	case errors.As(err, &coded):
+		f.Code = coded.ErrorCode()
+	case e != nil:
+		f.Code = e.Code
+	}
+	return f
+}
+
+func (p *process) late(vm *VM, f wire.Frame) error {
+	fault := new(wire.Fault)
+	if len(f.Payload) > 0 {
+		if err := json.Unmarshal(f.Payload, fault); err != nil {
+			return &Error{Code: CodeProtocol, Cause: ": the worker sent an unreadable fault"}
+		}
+	}
+	vm.host.Late(f.ID, fault, f.Flags&wire.FlagHandled != 0)
+	if f.Flags&wire.FlagSpent != 0 {
+		vm.fail(&Error{Code: spentCode(fault.Code), Mount: vm.name(), Limit: time.Duration(vm.s.cfg.MemoryMB), Fault: fault})
+	}
+	return nil
+}
+
+func spentCode(code string) string {
+	if code == wire.CodeMemory || code == wire.CodePanic || code == wire.CodeVMTimeout {
+		return code
+	}
+	return wire.CodePanic
+}
+
+// stuck ends the worker for the sake of its other mounts, if what it reports
+// still runs: a report can be stale when it is read.
+func (p *process) stuck(f wire.Frame) {
+	p.mu.Lock()
+	vm := p.vms[f.Mount]
+	c := p.calls[f.ID]
+	p.mu.Unlock()
+	if vm == nil {
+		return
+	}
+	entry := f.Name
+	if c != nil && c.vm == vm {
+		entry = c.entry
+	}
+	p.kill(&Error{Code: CodeStuck, Mount: vm.name(), Entry: entry, Limit: p.cfg.VMTimeout}, f.Mount)
+}
+
+// result delivers an answer.
+func (p *process) result(f wire.Frame) error {
+	p.mu.Lock()
+	c := p.calls[f.ID]
+	if c != nil {
+		p.endLocked(c)
+	}
+	p.mu.Unlock()
+	if c == nil || c.vm.num != f.Mount {
+		return nil // of a call that nobody waits for
+	}
+	stats, rest, err := wire.CutStats(f.Payload)
+	if err != nil {
+		return &Error{Code: CodeProtocol, Cause: ": " + err.Error()}
+	}
+	value, fault, err := wire.Value(rest)
+	if err != nil {
+		return &Error{Code: CodeProtocol, Cause: ": " + err.Error()}
+	}
+	c.vm.count(stats, fault != nil)
+	o := outcome{stats: stats, value: value}
+	if fault != nil {
+		o.err = c.failure(stats, fault)
+	}
+	if f.Flags&wire.FlagSpent != 0 {
+		e := o.err
+		if e == nil {
+			e = &Error{Code: wire.CodePanic, Mount: c.vm.name(), Entry: c.entry}
+		}
+		defer c.vm.fail(e)
+	}
+	c.answer(o)
+	return nil
+}
+
+// failure tells what the worker saw from what the code threw.
+func (c *call) failure(stats wire.Stats, fault *wire.Fault) *Error {
+	e := &Error{Mount: c.vm.name(), Entry: c.entry, Fault: fault}
+	switch stats.Verdict {
+	case wire.VerdictTimeout:
+		e.Code, e.Limit = wire.CodeVMTimeout, c.vm.s.cfg.VMTimeout
+	case wire.VerdictMemory:
+		e.Code, e.Limit = wire.CodeMemory, time.Duration(c.vm.s.cfg.MemoryMB)
+	case wire.VerdictPanic:
+		e.Code = wire.CodePanic
+	case wire.VerdictSyntax:
+		e.Code = wire.CodeSyntax
+	default:
+		switch fault.Code {
+		case wire.CodeDeadlock, wire.CodeBusy, wire.CodeCancelled, wire.CodeNoMount, wire.CodeTooLarge:
+			e.Code = fault.Code
+		}
+	}
+	return e
+}
