@@ -64,11 +64,10 @@ func (r *Registry) body(ctx context.Context, x *Exec, e *entry, limit time.Durat
 	}
 	switch {
 	case late != nil && context.Cause(ctx) == error(late):
-		if err != nil && !isContextError(err) {
-			late.Err = err
-			late.Message += ": " + errorText(err)
+		if err == nil || isContextError(err) {
+			return errorResult(late)
 		}
-		return errorResult(late)
+		return errorResult(&Error{Name: late.Name, Code: late.Code, Err: err, Message: late.Message + ": " + errorText(err)})
 	case err == nil: // cancelled; the caller of body replaces the success
 		return result
 	case ctx.Err() != nil && isContextError(err):
