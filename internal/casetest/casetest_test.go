@@ -181,7 +181,7 @@ func TestCloseInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Close(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "after its input") {
+	if err := client.Close(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "after it was asked to") {
 		t.Errorf("close: %v, want an error that says when the program ended", err)
 	}
 	if _, err := client.Send("ping", json.RawMessage("{}")); err == nil {

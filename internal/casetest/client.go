@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type Client struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stderr lockedBuffer
+	began  time.Time
 	read   chan struct{} // closed when the output has ended
 
 	mu      sync.Mutex
@@ -63,6 +65,7 @@ func Start(ctx context.Context, program string, args ...string) (*Client, error)
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	c.cmd.Stderr = &c.stderr
+	c.began = time.Now()
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
@@ -241,9 +244,19 @@ func (c *Client) Tools(ctx context.Context) ([]string, error) {
 // Close closes the program's input and waits for its end, which has to be in
 // order and in time.
 func (c *Client) Close(limit time.Duration) error {
+	return c.end(limit, c.stdin.Close)
+}
+
+// Signal sends the program a signal, keeps its input open, and waits for its
+// end, which has to be in order and in time.
+func (c *Client) Signal(s os.Signal, limit time.Duration) error {
+	return c.end(limit, func() error { return c.cmd.Process.Signal(s) })
+}
+
+func (c *Client) end(limit time.Duration, ask func() error) error {
 	began := time.Now()
-	if err := c.stdin.Close(); err != nil {
-		return errors.Join(fmt.Errorf("close input: %w", err), c.Kill())
+	if err := ask(); err != nil {
+		return errors.Join(fmt.Errorf("end program: %w", err), c.Kill())
 	}
 	timer := time.AfterFunc(limit, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()
@@ -252,7 +265,7 @@ func (c *Client) Close(limit time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("the program ended %s after its input with %w", time.Since(began).Round(time.Millisecond), err)
+		err = fmt.Errorf("the program ended %s after it was asked to with %w", time.Since(began).Round(time.Millisecond), err)
 	}
 	return errors.Join(err, c.fault)
 }
@@ -267,6 +280,9 @@ func (c *Client) Kill() error {
 	}
 	return nil
 }
+
+// Age is the time since the program was started.
+func (c *Client) Age() time.Duration { return time.Since(c.began) }
 
 // Stderr is what the program has written to its standard error so far.
 func (c *Client) Stderr() string { return c.stderr.String() }

@@ -171,7 +171,7 @@ func scan(text []byte) head {
 			i++
 		default:
 			end := i
-			for end < len(text) && !bytes.ContainsRune([]byte(" \t\r\n,:{}[]\""), rune(text[end])) {
+			for end < len(text) && !endsWord(text[end]) {
 				end++
 			}
 			if depth == 1 {
@@ -203,6 +203,14 @@ func stringEnd(text []byte, i int) int {
 		}
 	}
 	return len(text)
+}
+
+func endsWord(c byte) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n', ',', ':', '{', '}', '[', ']', '"':
+		return true
+	}
+	return false
 }
 
 func nextByte(text []byte, i int) byte {

@@ -14,6 +14,9 @@ import (
 // progressEvery is the least time between two progress notifications of a call.
 const progressEvery = 50 * time.Millisecond
 
+// textStep is what a report without a count of its own adds.
+const textStep = 0.001
+
 // progress sends what a call reports to the client that asked for it. Only the
 // newest report waits to be sent; older ones are dropped. Its goroutine starts
 // with the first report and ends within close.
@@ -22,11 +25,11 @@ type progress struct {
 	token any
 	send  func(context.Context, *sdk.ProgressNotificationParams) error
 
-	mu       sync.Mutex
-	pending  *tool.Progress
-	started  bool
-	last     float64
-	measured bool // a report carried a number of its own
+	mu      sync.Mutex
+	pending *tool.Progress
+	started bool
+	last    float64
+	counted bool // last is a number that was sent
 
 	wake chan struct{} // holds one
 	done chan struct{} // closed by close
@@ -109,20 +112,17 @@ func (p *progress) flush() {
 }
 
 // params numbers a report: the protocol wants each number greater than the one
-// before. What counts itself keeps its numbers, text alone moves them as little
-// as possible, and a count that does not grow is dropped.
+// before. What counts itself keeps its numbers, a count that does not grow is
+// dropped, and text alone moves the number as little as a person would notice.
 func (p *progress) params(r tool.Progress) *sdk.ProgressNotificationParams {
-	value := p.last + 1
-	switch {
-	case r.Done != nil:
+	value := max(p.last+textStep, math.Nextafter(p.last, math.Inf(1)))
+	if r.Done != nil {
 		value = *r.Done
-		if value <= p.last && p.measured || math.IsNaN(value) || math.IsInf(value, 0) {
+		if math.IsNaN(value) || math.IsInf(value, 0) || p.counted && value <= p.last {
 			return nil
 		}
-		p.measured = true
-	case p.measured:
-		value = math.Nextafter(p.last, math.Inf(1))
 	}
+	p.counted = true
 	p.last = value
 	params := &sdk.ProgressNotificationParams{ProgressToken: p.token, Message: r.Text, Progress: value}
 	if r.Total != nil && !math.IsNaN(*r.Total) && !math.IsInf(*r.Total, 0) {

@@ -131,9 +131,9 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 	calls, cancelCalls := context.WithCancel(context.Background())
 	defer cancelCalls()
 
-	server := s.newServer(a, calls)
+	server := s.newServer(calls, a)
 	conn := newConn(in, out)
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // both ends belong to the caller, who has no use for them any more
 	session, err := server.Connect(ctx, conn, nil)
 	if err != nil {
 		return fmt.Errorf("serve mcp: %w", err)
@@ -177,7 +177,7 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 }
 
 // newServer returns an SDK server whose tool methods are ours.
-func (s *Server) newServer(a *attachment, calls context.Context) *sdk.Server {
+func (s *Server) newServer(calls context.Context, a *attachment) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "dsh", Title: "dsh", Version: s.config.Version}, &sdk.ServerOptions{
 		Instructions: s.config.Instructions,
 		Logger:       s.config.Log,

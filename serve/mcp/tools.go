@@ -38,14 +38,14 @@ func listed(v *tool.View) *sdk.Tool {
 	t := &sdk.Tool{
 		Name:        v.Name,
 		Description: v.Description,
-		InputSchema: json.RawMessage(v.Parameters.JSON()),
+		InputSchema: v.Parameters.JSON(),
 		Annotations: annotations(v.Annotations),
 	}
 	if v.Title != v.Name {
 		t.Title = v.Title
 	}
 	if structured(v) {
-		t.OutputSchema = json.RawMessage(v.Output.JSON())
+		t.OutputSchema = v.Output.JSON()
 	}
 	return t
 }
@@ -72,20 +72,22 @@ func annotations(a *tool.Annotations) *sdk.ToolAnnotations {
 // could read makes an error of it, which keeps the content: clients refuse a
 // result without the value that the tool's output schema announces.
 func result(r *tool.Result, withValue bool) *sdk.CallToolResult {
+	const blockOverhead = 64 // of its members' names
 	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
 	size := 0
 	for _, b := range r.Content {
 		out.Content = append(out.Content, content(b))
-		size += len(b.Text) + len(b.Raw)
+		size += len(b.Text) + len(b.Raw) + blockOverhead
 	}
 	if withValue && !r.IsError {
-		if d := scan(r.Value).depth; d > limits.MCPDepth-aroundValue {
-			return failed(out.Content, fmt.Sprintf(
-				"the call succeeded, but its value is nested %d levels deep and MCP clients read at most %d; what follows is its text",
-				d, limits.MCPDepth-aroundValue))
+		const most = limits.MCPDepth - aroundValue
+		if d := scan(r.Value).depth; d > most {
+			out = failed(out.Content, fmt.Sprintf("the call succeeded, but its value is nested %d levels deep "+
+				"and MCP clients read at most %d; what follows is its text", d, most))
+		} else {
+			out.StructuredContent = r.Value
+			size += len(r.Value)
 		}
-		out.StructuredContent = json.RawMessage(r.Value)
-		size += len(r.Value)
 	}
 	if tooLong(out, size) {
 		return failed(nil, fmt.Sprintf(
