@@ -1,0 +1,164 @@
+// Package cordis is the plugin runtime: everything is a plugin, and everything
+// that a plugin does to the runtime can be taken back.
+//
+// A [Plugin] is mounted on a [Context] and becomes a [Fiber]. What its body
+// registers (listeners, services, timers, child plugins, any [Context.Effect])
+// belongs to the fiber and is undone, strictly in reverse, when the fiber is
+// unloaded. A plugin that injects services runs only while all of them are
+// there; it waits, runs, unwinds and runs again as they come and go.
+//
+//	var Clock = cordis.NewService[*Wall]("clock")
+//
+//	root := cordis.New()
+//	f, err := root.Mount(&cordis.Plugin{
+//		Name:   "greeter",
+//		Inject: cordis.Require("clock"),
+//		Apply: func(c *cordis.Context, config any) error {
+//			clock, err := Clock.Use(c)
+//			...
+//		},
+//	}, nil)
+//	err = f.Await(ctx)               // until no transition runs
+//	receipt, err := f.Dispose(ctx)   // until it is quiescent
+//
+// # States
+//
+// PENDING waits for services, LOADING runs the body, ACTIVE is up, UNLOADING
+// takes everything back, FAILED had an error (everything is undone before that
+// is visible; only Restart or Update runs it again), DISPOSED is final. While a
+// transition runs, changes of its goal are only recorded, by a generation
+// counter, so that none is lost: a load that ends for an old generation is
+// unloaded and run again.
+//
+// # Unloading
+//
+// The order is: no new calls are admitted and [Context.Context] is cancelled;
+// the dependents unload to quiescence; running calls ([Fiber.Enter], listeners,
+// timer callbacks) finish, each within its own deadline and the drain limit;
+// the effects, children among them, are undone in reverse order of
+// registration, one after the other, every one attempted, errors joined and
+// logged once. Dependents and descendants are served until they have unwound.
+// A call that passed its limit is abandoned, and the [Receipt] names it.
+//
+// # Waiting on oneself
+//
+// Every call, body and disposer runs with a context that carries its chain. A
+// wait that could only end after the waiting code itself has ended returns at
+// once with [ErrSelf], through any number of fibers; what was asked goes on.
+// Code that waits with a context of another origin is bound by that context.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine. One lock per runtime (Runtime.mu)
+// guards the whole tree, and every transition is decided under it in
+// transition.go. No lock is held while bodies, disposers, listeners, checks,
+// validators or exporters run. Get, Use and dispatch read immutable snapshots
+// and wait for nobody.
+//
+// Owners of goroutines: a fiber has at most one, which lives while a transition
+// has something to do; [Context.EffectAsync] has one until its setup ends;
+// [Parallel] one for each listener but the last until the dispatch returns; a
+// timer callback one until it returns; [Handle.Dispose] one if its context can
+// end. All are waited for by the unload of the fiber that they belong to.
+//
+// Lock order: Runtime.mu, then one of the leaves: a fiber's calls.mu, an event's
+// list.mu, a run's mu, the log's mu.
+//
+// # Errors
+//
+// A panic in a plugin is that plugin's error ([PanicError]): a body's fails its
+// fiber, a disposer's is joined into the receipt, a listener's is reported on
+// the logger of its fiber, or given to the dispatcher where the mode carries errors.
+package cordis
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// Sentinel errors; compare with errors.Is.
+var (
+	// ErrInactive says that a fiber takes no effects or calls in its state.
+	// The error is an *InactiveError.
+	ErrInactive = errors.New("inactive context")
+	// ErrSelf says that a wait was refused because it could only end after the
+	// code that asked for it. What was asked (a disposal, an update) goes on.
+	ErrSelf = errors.New("cannot wait for oneself")
+	// ErrDisposed ends sleeps and ticks whose fiber is unloaded.
+	ErrDisposed = errors.New("Context has been disposed")
+	// ErrAbandoned says that a disposal ended, but calls that passed their limit
+	// are still running. The receipt names them.
+	ErrAbandoned = errors.New("running calls were abandoned")
+	// ErrConfig marks a configuration that a plugin's Config refused.
+	ErrConfig = errors.New("invalid config")
+	// ErrMissing says that a service is declared by the reader but not there now.
+	ErrMissing = errors.New("service is not available")
+	// ErrUndeclared says that a service was read without injecting it.
+	ErrUndeclared = errors.New("service is not injected")
+	// ErrDuplicate says that a name is provided already in the same realm.
+	ErrDuplicate = errors.New("duplicate service")
+	// ErrNext says that a waterfall listener called next a second time, or late.
+	ErrNext = errors.New("next may be called once, while the listener runs")
+	// ErrArgument says that an argument is not usable; the message says why.
+	ErrArgument = errors.New("invalid argument")
+	// errExit is the error of user code that ended its goroutine.
+	errExit = errors.New("ended its goroutine (runtime.Goexit) instead of returning")
+)
+
+// InactiveError is a refusal by a fiber that is not (or no longer) running.
+type InactiveError struct {
+	Doing string // what was refused
+	Fiber string // the fiber's name
+	ID    uint64
+	State State
+}
+
+// Code is the stable code of the error.
+func (e *InactiveError) Code() string { return "INACTIVE_EFFECT" }
+
+// Error tells what was refused, by which fiber, and in which state it is.
+func (e *InactiveError) Error() string {
+	return fmt.Sprintf("cannot %s on inactive context: fiber %q (#%d) is %s", e.Doing, e.Fiber, e.ID, e.State)
+}
+
+// Is makes errors.Is(err, ErrInactive) true.
+func (e *InactiveError) Is(target error) bool { return target == ErrInactive }
+
+// PanicError is a panic of a plugin's code.
+type PanicError struct {
+	Value any
+	Stack []byte // where it happened
+}
+
+// Error gives the panic's value; the stack is for logs.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap gives the panic's value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// guard runs user code and turns a panic into an error.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{v, debug.Stack()}
+		}
+	}()
+	return fn()
+}
+
+// taggedError is a message of its own that matches a sentinel.
+type taggedError struct {
+	text string
+	is   error
+}
+
+func tagged(is error, format string, args ...any) error {
+	return &taggedError{fmt.Sprintf(format, args...), is}
+}
+
+func (e *taggedError) Error() string { return e.text }
+func (e *taggedError) Unwrap() error { return e.is }

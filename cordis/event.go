@@ -1,0 +1,346 @@
+package cordis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Mode is how an event is dispatched; the type of its variable says it too.
+type Mode int
+
+// The modes of events.
+const (
+	ModeEmit      Mode = iota // every listener, nothing comes back
+	ModeParallel              // every listener, at the same time, errors come back
+	ModeSerial                // in turn, until one answers; the listeners may wait
+	ModeBail                  // in turn, until one answers; for quick questions
+	ModeWaterfall             // each around the next, the dispatcher's function innermost
+)
+
+// String gives the name in lower case.
+func (m Mode) String() string {
+	names := [...]string{"emit", "parallel", "serial", "bail", "waterfall"}
+	if m < 0 || int(m) >= len(names) {
+		return fmt.Sprintf("mode(%d)", int(m))
+	}
+	return names[m]
+}
+
+// Event is a declared event of any mode, for callers that know it by name.
+type Event interface {
+	Name() string
+	Mode() Mode
+	// Listenable tells whether mounted plugins may listen.
+	Listenable() bool
+	// Listen registers fn, as the typed On does.
+	Listen(c *Context, fn Dynamic, opts ...ListenOption) (*Handle, error)
+}
+
+// Dynamic is a listener of an event of any mode. next is nil but for
+// waterfalls. For serial and bail a result that is nil or false did not bail;
+// for these and waterfalls another result must be of the event's result type.
+// An error where the mode carries none (emit) is reported on the logger of the
+// listener's fiber.
+type Dynamic func(ctx context.Context, arg any, next func(context.Context) (any, error)) (result any, err error)
+
+// event is what declarations of all modes have in common.
+type event struct {
+	name       string
+	mode       Mode
+	label      string // of its effects
+	listenable bool
+	internal   bool // its dispatches are not observed
+	self       Event
+}
+
+// Name gives the declared name.
+func (e *event) Name() string { return e.name }
+
+// Mode gives the mode.
+func (e *event) Mode() Mode { return e.mode }
+
+// Listenable tells whether mounted plugins may listen.
+func (e *event) Listenable() bool { return e.listenable }
+
+// EventOption configures the declaration of an event.
+type EventOption func(*event)
+
+// ForPlugins lets mounted plugins listen; the default is not.
+func ForPlugins() EventOption { return func(e *event) { e.listenable = true } }
+
+// declare fills in e and reserves its name. It is for package variables: an
+// empty name, or one declared before, panics.
+func declare(e *event, self Event, name string, mode Mode, opts []EventOption) {
+	*e = event{name: name, mode: mode, label: `ctx.on("` + name + `")`, self: self}
+	e.internal = strings.HasPrefix(name, "internal/")
+	for _, o := range opts {
+		o(e)
+	}
+	declared.Lock()
+	defer declared.Unlock()
+	if _, dup := declared.events[name]; dup || name == "" {
+		panic(fmt.Sprintf("cordis: declare event %q: the name is empty or was declared before", name))
+	}
+	declared.events[name] = self
+}
+
+// LookupEvent gives the event of a name.
+func LookupEvent(name string) (Event, bool) {
+	declared.RLock()
+	defer declared.RUnlock()
+	e, ok := declared.events[name]
+	return e, ok
+}
+
+// Events gives all declared events, sorted by name.
+func Events() []Event {
+	declared.RLock()
+	defer declared.RUnlock()
+	return slices.SortedFunc(maps.Values(declared.events), func(a, b Event) int {
+		return cmp.Compare(a.Name(), b.Name())
+	})
+}
+
+// listener is one registration. It is an effect of its fiber.
+type listener struct {
+	handle     Handle
+	ctx        *Context
+	fn         any // of the event's type
+	list       *list
+	global     bool
+	once       bool
+	off        atomic.Bool
+	prev, next *listener
+}
+
+// list holds the listeners of an event in one runtime. The snapshot is made by
+// the first dispatch after a change.
+type list struct {
+	mu          sync.Mutex
+	first, last *listener
+	snap        atomic.Pointer[[]*listener]
+}
+
+func (l *list) snapshot() []*listener {
+	if s := l.snap.Load(); s != nil {
+		return *s
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := []*listener{}
+	for n := l.first; n != nil; n = n.next {
+		s = append(s, n)
+	}
+	l.snap.Store(&s)
+	return s
+}
+
+func (l *list) add(n *listener, prepend bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.first == nil:
+		l.first, l.last = n, n
+	case prepend:
+		n.next, l.first.prev = l.first, n
+		l.first = n
+	default:
+		n.prev, l.last.next = l.last, n
+		l.last = n
+	}
+	l.snap.Store(nil)
+}
+
+// undo takes n out of its list.
+func (n *listener) undo() {
+	n.off.Store(true)
+	l := n.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n.prev == nil {
+		l.first = n.next
+	} else {
+		n.prev.next = n.next
+	}
+	if n.next == nil {
+		l.last = n.prev
+	} else {
+		n.next.prev = n.prev
+	}
+	n.prev, n.next = nil, nil
+	l.snap.Store(nil)
+}
+
+var _ inverse = (*listener)(nil)
+
+func (r *Runtime) list(e *event) *list {
+	if v, ok := r.lists.Load(e); ok {
+		return v.(*list)
+	}
+	v, _ := r.lists.LoadOrStore(e, &list{})
+	return v.(*list)
+}
+
+// listeners gives the snapshot of e's listeners.
+func (r *Runtime) listeners(e *event) []*listener {
+	v, ok := r.lists.Load(e)
+	if !ok {
+		return nil
+	}
+	return v.(*list).snapshot()
+}
+
+// listening tells whether anybody listens to e.
+func (r *Runtime) listening(e *event) bool { return len(r.listeners(e)) > 0 }
+
+type listenOptions struct{ prepend, once, global bool }
+
+// ListenOption configures a registration.
+type ListenOption func(*listenOptions)
+
+// Prepend puts the listener before those that are there; the default is behind.
+func Prepend() ListenOption { return func(o *listenOptions) { o.prepend = true } }
+
+// Once removes the listener before its first call.
+func Once() ListenOption { return func(o *listenOptions) { o.once = true } }
+
+// Global has the listener called whatever the filter of a dispatch says.
+func Global() ListenOption { return func(o *listenOptions) { o.global = true } }
+
+// listen registers fn with e as an effect of c's fiber.
+func (e *event) listen(c *Context, fn any, opts []ListenOption) (*Handle, error) {
+	var o listenOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	r := c.fiber.rt
+	if e != &ListenerRegistering.event && r.listening(&ListenerRegistering.event) {
+		reg := Registration{Event: e.self, Context: c, Prepend: o.prepend, Once: o.once, Global: o.global}
+		h, bailed, err := ListenerRegistering.Dispatch(c.Context(), c, reg)
+		if err != nil {
+			return nil, fmt.Errorf("listen to %q: %w", e.name, err)
+		}
+		if bailed {
+			return h, nil
+		}
+	}
+	n := &listener{ctx: c, fn: fn, list: r.list(e), global: o.global, once: o.once}
+	n.handle = Handle{site: site{c.fiber, e.label}, inverse: n}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := c.fiber.accepts("create effect"); err != nil {
+		return nil, err
+	}
+	c.fiber.list(&n.handle)
+	n.list.add(n, o.prepend)
+	return &n.handle, nil
+}
+
+// consume removes a once-listener; it is true for one caller only.
+func (n *listener) consume() bool {
+	if !n.off.CompareAndSwap(false, true) {
+		return false
+	}
+	r := n.handle.fiber.rt
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.handle.phase == handleLive {
+		n.handle.begin()
+	}
+	return true
+}
+
+type dispatchOptions struct{ filter func(*Context) bool }
+
+// DispatchOption configures one dispatch.
+type DispatchOption func(*dispatchOptions)
+
+// WithFilter has only those listeners called for whose registration context
+// filter is true, and the global ones.
+func WithFilter(filter func(listener *Context) bool) DispatchOption {
+	return func(o *dispatchOptions) { o.filter = filter }
+}
+
+// dispatch is one dispatch under way: the frames of its listeners, and who is
+// to be called.
+type dispatch struct {
+	*entry
+	dispatchOptions
+	all    []*listener
+	frames []frame
+}
+
+// frameChunk is how many frames a dispatch makes at once.
+const frameChunk = 128
+
+// begin opens a dispatch of e and tells the observers. Listeners that come
+// later are not called; those that go meanwhile are not either.
+func (e *event) begin(ctx context.Context, c *Context, opts []DispatchOption) (d dispatch) {
+	d.all = c.fiber.rt.listeners(e)
+	if len(d.all) == 0 {
+		return d
+	}
+	d.entry = &entry{ctx, frameOf(ctx)}
+	for _, o := range opts {
+		o(&d.dispatchOptions)
+	}
+	return d
+}
+
+// observed tells whether dispatches of e must be told to observers.
+func (e *event) observed(c *Context) bool {
+	return !e.internal && c.fiber.rt.listening(&Dispatching.event)
+}
+
+// enter makes the tracked call of n, or gives nil if n is not to be called.
+func (d *dispatch) enter(n *listener) *frame {
+	if n.off.Load() || d.filter != nil && !n.global && !d.filter(n.ctx) {
+		return nil
+	}
+	if len(d.frames) == 0 {
+		d.frames = make([]frame, min(len(d.all), frameChunk))
+	}
+	fr := &d.frames[0]
+	d.frames = d.frames[1:]
+	fr.in, fr.at = d.entry, &n.handle.site
+	if !n.handle.fiber.admit(fr) {
+		return nil
+	}
+	if n.once && !n.consume() {
+		n.handle.fiber.leave(fr)
+		return nil
+	}
+	return fr
+}
+
+// leave ends the call of n; err, if not nil, gets the error of a panic, which
+// is reported otherwise. It must be deferred directly.
+func (n *listener) leave(fr *frame, err *error) {
+	v := recover()
+	n.handle.fiber.leave(fr)
+	switch {
+	case v != nil && err == nil:
+		n.report(&PanicError{v, debug.Stack()})
+	case v != nil:
+		*err = n.wrap(&PanicError{v, debug.Stack()})
+	case err != nil && *err != nil:
+		*err = n.wrap(*err)
+	}
+}
+
+// report logs an error that the dispatcher does not get.
+func (n *listener) report(err error) {
+	n.handle.fiber.report("listener failed", err, "listener", n.handle.label)
+}
+
+// wrap attributes an error to the listener.
+func (n *listener) wrap(err error) error {
+	return fmt.Errorf("%s of fiber %q (#%d): %w", n.handle.label, n.handle.fiber.name, n.handle.fiber.id, err)
+}
