@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dsh-go/dsh/internal/qjs"
+)
+
+// grace is how long past its limit an entry may go on before it is called
+// stuck: the engine looks at the clock every few thousand steps.
+const grace = 300 * time.Millisecond
+
+// clock measures and bounds the time that the outermost entry of a VM spends
+// inside the engine. Only the thread that owns the VM uses it; the watchdog's
+// timer reads due.
+type clock struct {
+	vm        *qjs.VM
+	remaining time.Duration
+	used      time.Duration // of all entries ever
+	since     time.Time
+	running   bool
+	watch     *time.Timer
+	due       atomic.Int64 // when the running entry is stuck, on the clock of sinceStart; 0: not running
+}
+
+var start = time.Now()
+
+func sinceStart() int64 { return int64(time.Since(start)) }
+
+// init binds the clock to its VM. stuck is called, on a goroutine of its own,
+// when an entry is past its limit and the grace.
+func (c *clock) init(vm *qjs.VM, stuck func()) {
+	c.vm = vm
+	c.watch = time.AfterFunc(time.Hour, func() {
+		if due := c.due.Load(); due != 0 && sinceStart() >= due {
+			stuck()
+		}
+	})
+	c.watch.Stop()
+}
+
+// arm gives the entry its limit.
+func (c *clock) arm(limit time.Duration) { c.remaining = limit }
+
+// resume lets the clock run. An entry that has used up its time is interrupted
+// as soon as the engine looks.
+func (c *clock) resume() {
+	c.since, c.running = time.Now(), true
+	c.vm.SetDeadline(c.since.Add(c.remaining))
+	left := max(0, c.remaining) + grace
+	c.due.Store(sinceStart() + int64(left))
+	c.watch.Reset(left)
+}
+
+// pause stops the clock.
+func (c *clock) pause() {
+	if !c.running {
+		return
+	}
+	d := time.Since(c.since)
+	c.used += d
+	c.remaining -= d
+	c.running = false
+	c.due.Store(0)
+	c.watch.Stop()
+	c.vm.SetDeadline(time.Time{})
+}
+
+// rearm gives the running entry a new limit from now on.
+func (c *clock) rearm(limit time.Duration) {
+	c.pause()
+	c.arm(limit)
+	c.resume()
+}
+
+// stop ends the watchdog.
+func (c *clock) stop() {
+	c.due.Store(0)
+	if c.watch != nil {
+		c.watch.Stop()
+	}
+}

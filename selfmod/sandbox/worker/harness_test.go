@@ -1,0 +1,241 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+)
+
+//go:embed testdata/prelude.js
+var stubPrelude string
+
+// workerEnv names another executable to run as the worker process: one that was
+// built without the race detector.
+const workerEnv = "DSH_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "__worker" {
+		os.Exit(testWorker(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// wait is how long a test waits for what must come.
+const wait = 20 * time.Second
+
+// host is the other side of a worker, as a test plays it.
+type host struct {
+	t     testing.TB
+	w     *wire.Writer
+	hello wire.Hello
+
+	mu      sync.Mutex
+	last    uint64
+	results map[uint64]chan wire.Frame
+	late    []wire.Frame
+	console []wire.Frame
+	sends   []wire.Frame
+	stuck   chan wire.Frame
+	lates   chan wire.Frame
+	// sync and async answer what VMs ask; nil: the value that was asked with.
+	sync, async func(h *host, f wire.Frame)
+	ended       chan struct{} // the frames have ended
+	cmd         *exec.Cmd
+	stderr      *bytes.Buffer
+}
+
+func newHost(t testing.TB, in io.Writer, out io.Reader) *host {
+	h := &host{
+		t: t, w: wire.NewWriter(in), results: map[uint64]chan wire.Frame{},
+		stuck: make(chan wire.Frame, 100), lates: make(chan wire.Frame, 10_000), ended: make(chan struct{}),
+	}
+	r := wire.NewReader(out)
+	f, err := r.Read()
+	if err != nil || f.Kind != wire.Ready {
+		t.Fatalf("first frame: %+v, %v", f, err)
+	}
+	if err := json.Unmarshal(f.Payload, &h.hello); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(h.ended)
+		for {
+			f, err := r.Read()
+			if err != nil {
+				return
+			}
+			h.frame(f)
+		}
+	}()
+	return h
+}
+
+func (h *host) frame(f wire.Frame) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch f.Kind {
+	case wire.Result, wire.Pong:
+		ch := h.results[f.ID]
+		if ch == nil {
+			h.t.Errorf("a result for call %d, which nobody waits for", f.ID)
+			return
+		}
+		delete(h.results, f.ID)
+		ch <- f
+	case wire.HostSync, wire.HostAsync:
+		answer := h.sync
+		if f.Kind == wire.HostAsync {
+			answer = h.async
+		}
+		if answer == nil {
+			answer = echo
+		}
+		go answer(h, f)
+	case wire.Late:
+		h.late = append(h.late, f)
+		h.lates <- f
+	case wire.Console:
+		h.console = append(h.console, f)
+	case wire.Send:
+		h.sends = append(h.sends, f)
+	case wire.Stuck:
+		h.stuck <- f
+	}
+}
+
+// echo answers with what was asked.
+func echo(h *host, f wire.Frame) { h.reply(f, wire.Ok(f.Payload)) }
+
+// reply answers a HostSync or HostAsync.
+func (h *host) reply(f wire.Frame, value []byte) {
+	kind := wire.Reply
+	if f.Kind == wire.HostAsync {
+		kind = wire.Settle
+	}
+	_ = h.w.Write(wire.Frame{Kind: kind, ID: f.ID, Mount: f.Mount, Payload: value})
+}
+
+// send sends a frame with a new id and returns where its result comes.
+func (h *host) send(f wire.Frame) (uint64, <-chan wire.Frame) {
+	h.t.Helper()
+	ch := make(chan wire.Frame, 1)
+	h.mu.Lock()
+	h.last++
+	f.ID = h.last
+	h.results[f.ID] = ch
+	h.mu.Unlock()
+	if f.Chain == 0 {
+		f.Chain = f.ID
+	}
+	if err := h.w.Write(f); err != nil {
+		h.t.Fatalf("write frame: %v", err)
+	}
+	return f.ID, ch
+}
+
+// result is a Result, read.
+type result struct {
+	wire.Frame
+	stats wire.Stats
+	value string
+	fault *wire.Fault
+}
+
+func (h *host) await(ch <-chan wire.Frame) result {
+	h.t.Helper()
+	select {
+	case f := <-ch:
+		s, rest, err := wire.CutStats(f.Payload)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		value, fault, err := wire.Value(rest)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return result{f, s, string(value), fault}
+	case <-h.ended:
+		h.t.Fatalf("the worker has ended: %s", h.stderr)
+	case <-time.After(wait):
+		h.t.Fatal("no result")
+	}
+	panic("unreachable")
+}
+
+func (h *host) do(f wire.Frame) result {
+	h.t.Helper()
+	_, ch := h.send(f)
+	return h.await(ch)
+}
+
+// must is do for what must succeed; it returns the value.
+func (h *host) must(f wire.Frame) string {
+	h.t.Helper()
+	r := h.do(f)
+	if r.fault != nil {
+		h.t.Fatalf("frame of kind %d failed: %+v", f.Kind, r.fault)
+	}
+	return r.value
+}
+
+// loadFrame asks for a mount with a limit inside the engine.
+func loadFrame(mount uint32, source string, limit time.Duration) wire.Frame {
+	payload, _ := json.Marshal(wire.LoadRequest{
+		File: fmt.Sprintf("cordis-mount-dyn-%d.js", mount), Source: source, MemoryMB: 64,
+		VMTimeout: int64(limit), ID: fmt.Sprintf("dyn-%d", mount),
+	})
+	return wire.Frame{Kind: wire.Load, Mount: mount, Payload: payload}
+}
+
+// mount loads and applies a body with the limit.
+func (h *host) mount(mount uint32, source string, limit time.Duration) {
+	h.t.Helper()
+	h.must(loadFrame(mount, source, limit))
+	h.must(wire.Frame{Kind: wire.Apply, Mount: mount, Run: 1, Payload: []byte("{}")})
+}
+
+func invoke(mount, fn uint32, args string) wire.Frame {
+	return wire.Frame{Kind: wire.Invoke, Mount: mount, Run: 1, Name: "tool", Payload: wire.AppendInvoke(nil, fn, []byte(args))}
+}
+
+// startWorker serves in this process, over pipes, without a lock.
+func startWorker(t testing.TB) *host {
+	t.Helper()
+	in, hostOut := io.Pipe()
+	hostIn, out := io.Pipe()
+	served := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := Serve(ctx, Options{In: in, Out: out, Prelude: stubPrelude, PreludeHash: "stub"})
+		_ = out.Close()
+		_ = in.Close()
+		served <- err
+	}()
+	h := newHost(t, hostOut, hostIn)
+	t.Cleanup(func() {
+		_ = hostOut.Close()
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		case <-time.After(wait):
+			t.Error("serve does not end")
+		}
+		cancel()
+		<-h.ended
+	})
+	return h
+}

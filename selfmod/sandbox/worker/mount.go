@@ -1,0 +1,232 @@
+package worker
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dsh-go/dsh/internal/qjs"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker/compile"
+)
+
+// mount is one VM and what waits for it.
+type mount struct {
+	w     *worker
+	id    uint32
+	label string // "dyn-1": how texts name it
+	limit time.Duration
+	load  wire.LoadRequest
+
+	// Guarded by worker.mu.
+	owner   *thread
+	queue   []*ticket
+	depth   int    // entries in the VM
+	top     *entry // the innermost of them
+	calls   map[uint64]*call
+	asyncs  map[uint64]*async
+	unload  *call       // the Unload that waits for the VM
+	spentBy *wire.Fault // the VM is to be closed
+	dead    *wire.Fault // the VM is closed: what every later use gets
+
+	// Of the owner alone; vm is assigned with worker.mu held, too.
+	vm         *qjs.VM
+	clock      clock
+	positions  *compile.Positions
+	interrupts uint32 // entries interrupted in a row
+	timeouts   int    // entries interrupted at their deadline, ever
+	done       []answer
+	lates      map[uint64]uint64 // rejection → id of its Late
+	runs       map[uint32]struct{}
+	peers      map[*mount]struct{}
+	promises   map[string]promise
+	lines      bucket
+	progress   bucket
+}
+
+// closes reports whether the VM is to be closed when its thread leaves it.
+func (m *mount) closes() bool { return m.dead == nil && (m.unload != nil || m.spentBy != nil) }
+
+// interruptVM stops the VM's running entry. Called with worker.mu held.
+func (m *mount) interruptVM() {
+	if m.vm != nil {
+		m.vm.Interrupt()
+	}
+}
+
+func runText(run uint32) string { return strconv.FormatUint(uint64(run), 10) }
+
+// frameLoad makes the mount and queues its body.
+func (w *worker) frameLoad(f wire.Frame) error {
+	m := &mount{
+		w: w, id: f.Mount, label: fmt.Sprintf("mount %d", f.Mount),
+		calls: map[uint64]*call{}, asyncs: map[uint64]*async{}, lates: map[uint64]uint64{},
+		runs: map[uint32]struct{}{}, peers: map[*mount]struct{}{}, promises: map[string]promise{},
+	}
+	if err := json.Unmarshal(f.Payload, &m.load); err != nil {
+		return fmt.Errorf("%w: load request: %w", ErrProtocol, err)
+	}
+	if m.load.ID != "" {
+		m.label = m.load.ID
+	}
+	if m.load.File == "" {
+		m.load.File = "plugin.js"
+	}
+	if m.load.MemoryMB <= 0 {
+		m.load.MemoryMB = limits.VMMemoryMB
+	}
+	if m.limit = time.Duration(m.load.VMTimeout); m.limit <= 0 {
+		m.limit = limits.VMTimeout
+	}
+	w.mu.Lock()
+	if w.mounts[m.id] != nil {
+		w.mu.Unlock()
+		return fmt.Errorf("%w: load of mount %d, which is there", ErrProtocol, m.id)
+	}
+	w.mounts[m.id] = m
+	w.mu.Unlock()
+	c, err := w.newCall(f, m, "load")
+	if err != nil {
+		return err
+	}
+	e := &entry{m: m, call: c, chain: f.Chain, name: "load", answers: true}
+	e.dispatch = func() (string, bool, error) { return m.body(c) }
+	w.start(c, e)
+	return nil
+}
+
+// equip gives the mount its VM.
+func (w *worker) equip(m *mount) *wire.Fault {
+	vm, err := w.spare.take(m.load.MemoryMB)
+	if err != nil {
+		return &wire.Fault{Name: "Error", Code: wire.CodeMemory, Message: fmt.Sprintf("no VM for %s: %v", m.label, err)}
+	}
+	vm.SetHost(m.host)
+	m.clock.init(vm, func() { w.stuck(m) })
+	w.mu.Lock()
+	m.vm = vm
+	w.mu.Unlock()
+	return nil
+}
+
+// body compiles the source and calls it.
+func (m *mount) body(c *call) (string, bool, error) {
+	unit, err := compile.Source(m.vm, m.load.Source, m.load.File)
+	if err != nil {
+		return "", false, err
+	}
+	m.positions = unit.Positions
+	fn, err := m.vm.RunBytecode(unit.Code)
+	if err != nil {
+		return "", false, err
+	}
+	defer fn.Free()
+	c.typeScript = unit.TypeScript
+	about, err := json.Marshal(map[string]any{
+		"mount": m.id, "id": m.load.ID, "events": m.load.Events, "traps": m.load.Traps,
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("encode load: %w", err)
+	}
+	return m.vm.Call("load", c.text, fn, string(about))
+}
+
+// stuck tells the host that the VM is past its limit. It runs on the watchdog's
+// goroutine.
+func (w *worker) stuck(m *mount) {
+	w.mu.Lock()
+	e := m.top
+	if e == nil {
+		w.mu.Unlock()
+		return
+	}
+	f := wire.Frame{Kind: wire.Stuck, Chain: e.chain, Mount: m.id, Run: e.run, Name: e.name}
+	if c := e.origin(); c != nil {
+		f.ID = c.id
+	}
+	w.mu.Unlock()
+	w.send(f)
+}
+
+// frameUnload closes the VM as soon as its thread leaves it, which it is told to.
+func (w *worker) frameUnload(f wire.Frame) error {
+	w.mu.Lock()
+	m := w.mounts[f.Mount]
+	w.mu.Unlock()
+	c, err := w.newCall(f, m, "unload")
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	switch {
+	case m == nil:
+		w.mu.Unlock()
+		w.refuse(c, noMount(f.Mount))
+	case m.unload != nil:
+		w.mu.Unlock()
+		return fmt.Errorf("%w: a second unload of mount %d", ErrProtocol, m.id)
+	case m.dead != nil:
+		delete(w.mounts, m.id)
+		w.mu.Unlock()
+		w.result(c, wire.Ok(nil), wire.Stats{}, 0)
+	default:
+		m.unload = c
+		if m.owner == nil {
+			w.own(m)
+		} else {
+			m.interrupt()
+		}
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+func noMount(id uint32) *wire.Fault {
+	return &wire.Fault{Name: "Error", Code: wire.CodeNoMount, Message: fmt.Sprintf("there is no mount %d", id)}
+}
+
+// closeMount closes the VM of a mount that was unloaded or is spent, and answers
+// everything that waits for it. The caller's thread owns the VM and gives it up.
+func (w *worker) closeMount(m *mount) {
+	w.mu.Lock()
+	unload := m.unload
+	if m.dead = goneFault(m); unload == nil {
+		m.dead.Message = m.label + " is gone: " + m.spentBy.Message
+	} else {
+		delete(w.mounts, m.id)
+	}
+	queue := m.queue
+	m.queue, m.owner = nil, nil
+	for id := range m.asyncs {
+		delete(w.asyncs, id)
+	}
+	clear(m.asyncs)
+	calls := slices.SortedFunc(maps.Values(m.calls), func(a, b *call) int { return cmp.Compare(a.id, b.id) })
+	for _, tk := range queue {
+		if tk.thread != nil {
+			tk.err, tk.thread.waitsVM = m.dead, nil
+			close(tk.ready)
+		}
+	}
+	vm := m.vm
+	m.vm = nil
+	w.mu.Unlock()
+	for _, c := range calls {
+		if c != unload {
+			w.refuse(c, m.dead)
+		}
+	}
+	if vm != nil {
+		m.clock.stop()
+		vm.Close()
+	}
+	w.leavePeers(m)
+	if unload != nil {
+		w.result(unload, wire.Ok(nil), wire.Stats{}, 0)
+	}
+}

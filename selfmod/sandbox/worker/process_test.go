@@ -1,0 +1,3 @@
+package worker
+
+func testWorker([]string) int { return 1 }

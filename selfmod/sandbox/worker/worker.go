@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsh-go/dsh/internal/qjs"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+)
+
+// Options are what Serve works with.
+type Options struct {
+	In  io.Reader // frames of the host
+	Out io.Writer // frames to the host
+	// Prelude is the JavaScript that every VM runs first.
+	Prelude string
+	// PreludeHash is what Ready says of it.
+	PreludeHash string
+	// Lock is what Ready says of the process.
+	Lock wire.Lock
+	// Spare is how many VMs are kept ready; 0 means DefaultSpare, below 0 none.
+	Spare int
+}
+
+// DefaultSpare is how many VMs are kept ready after the first Load.
+const DefaultSpare = 8
+
+// ErrProtocol is wrapped by Serve's error when the host sent what the protocol
+// does not allow.
+var ErrProtocol = errors.New("the host broke the protocol")
+
+// errQuit is how Quit ends the reader.
+var errQuit = errors.New("quit")
+
+// worker is the state of one Serve.
+type worker struct {
+	out      *wire.Writer
+	prelude  []byte // bytecode
+	done     chan struct{}
+	fail     func(error) // ends Serve with the first error
+	run      executors
+	spare    *spares
+	lastID   atomic.Uint64 // ids that the worker chooses: of HostSync, HostAsync, Late
+	stopping bool          // guarded by mu
+
+	mu      sync.Mutex
+	mounts  map[uint32]*mount
+	calls   map[uint64]*call
+	replies map[uint64]*reply
+	asyncs  map[uint64]*async
+}
+
+// Serve works until the host says Quit or closes In, which is no error, until
+// ctx ends, or until the connection or the protocol is broken. It does not wait
+// for In: close it to end the goroutine that reads.
+func Serve(ctx context.Context, o Options) error {
+	w := &worker{
+		out: wire.NewWriter(o.Out), done: make(chan struct{}),
+		mounts: map[uint32]*mount{}, calls: map[uint64]*call{},
+		replies: map[uint64]*reply{}, asyncs: map[uint64]*async{},
+	}
+	code, err := compilePrelude(o.Prelude)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	w.prelude = code
+	hello, err := json.Marshal(wire.Hello{
+		Protocol: wire.Protocol, Prelude: o.PreludeHash, Engine: qjs.EngineVersion, Lock: o.Lock,
+	})
+	if err != nil {
+		return fmt.Errorf("serve: encode hello: %w", err)
+	}
+	if err := w.out.Write(wire.Frame{Kind: wire.Ready, Payload: hello}); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	ended := make(chan error, 1)
+	w.fail = func(err error) {
+		select {
+		case ended <- err:
+		default:
+		}
+	}
+	w.run.init(w)
+	w.spare = newSpares(w, o.Spare)
+	go func() { w.fail(w.read(o.In)) }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	w.shutdown()
+	if errors.Is(err, io.EOF) || errors.Is(err, errQuit) {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// shutdown stops everything that can be stopped and closes the VMs.
+func (w *worker) shutdown() {
+	w.mu.Lock()
+	w.stopping = true
+	for _, m := range w.mounts {
+		m.interrupt()
+	}
+	close(w.done)
+	w.mu.Unlock()
+	w.spare.stop()
+	if !w.run.stop() {
+		return // something hangs in the engine: the process ends with it
+	}
+	for _, m := range w.mounts {
+		if m.vm != nil {
+			m.clock.stop()
+			m.vm.Close()
+		}
+	}
+}
+
+// read serves frames until one ends the worker.
+func (w *worker) read(in io.Reader) error {
+	r := wire.NewReader(in)
+	for {
+		f, err := r.Read()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				err = fmt.Errorf("%w: %w", ErrProtocol, err)
+			}
+			return err
+		}
+		if err := w.frame(f); err != nil {
+			return err
+		}
+	}
+}
+
+// frame acts on one frame without running JavaScript.
+func (w *worker) frame(f wire.Frame) error {
+	switch f.Kind {
+	case wire.Load:
+		return w.frameLoad(f)
+	case wire.Apply, wire.Invoke:
+		return w.frameCall(f)
+	case wire.Unload:
+		return w.frameUnload(f)
+	case wire.Settle:
+		w.frameSettle(f)
+	case wire.Reply:
+		w.frameReply(f)
+	case wire.Cancel:
+		w.frameCancel(f)
+	case wire.Bind:
+		name, binding := f.Name, string(f.Payload)
+		w.frameOneWay(f, "bind", "bind", runText(f.Run), name, binding)
+	case wire.Retire:
+		w.frameRetire(f)
+	case wire.Ping:
+		w.send(wire.Frame{Kind: wire.Pong, ID: f.ID})
+	case wire.Quit:
+		return errQuit
+	default:
+		return fmt.Errorf("%w: a frame of kind %d", ErrProtocol, f.Kind)
+	}
+	return nil
+}
+
+// send writes a frame whose size is bounded by what it is. A connection that is
+// gone ends the worker.
+func (w *worker) send(f wire.Frame) {
+	if err := w.out.Write(f); err != nil {
+		w.fail(err)
+	}
+}
+
+// trySend is send for a frame whose size the VM decides: too large is returned.
+func (w *worker) trySend(f wire.Frame) error {
+	err := w.out.Write(f)
+	if err != nil && !errors.Is(err, wire.ErrTooLarge) {
+		w.fail(err)
+	}
+	return err
+}
+
+func (w *worker) nextID() uint64 { return w.lastID.Add(1) }
