@@ -41,9 +41,9 @@ func (r *Registry) Restrict(c *cordis.Context, f Filter) (*cordis.Handle, error)
 	}
 	x.deny = set(f.Deny)
 	return c.Effect("tools.restrict()", func(setup *cordis.Setup) error {
-		r.edit(s, func(l *layer) { l.narrowed = append(slices.Clip(l.narrowed), x) })
+		r.change(s, func(l *layer) { replace(&l.narrowed, append(slices.Clip(load(&l.narrowed)), x)) })
 		setup.Collect(func(context.Context) error {
-			r.edit(s, func(l *layer) { l.narrowed = remove(l.narrowed, x) })
+			r.change(s, func(l *layer) { replace(&l.narrowed, remove(load(&l.narrowed), x)) })
 			return nil
 		})
 		return nil
@@ -73,23 +73,21 @@ func (r *Registry) checkGlobal(name string, s *Scope) error {
 		}
 	}
 	known := "none"
-	if global != nil && len(global.byName) > 0 {
-		names := make([]string, 0, len(global.byName))
-		for _, e := range global.byName {
-			names = append(names, e.def.Name)
-		}
+	var names []string
+	for _, e := range r.listed(global) {
+		names = append(names, e.def.Name)
+	}
+	if len(names) > 0 {
 		known = strings.Join(names, ", ")
 	}
 	return fmt.Errorf("restrict tools: %s %s; global tools: %s", quote(name), why, cutLine(known))
 }
 
-// edit publishes a changed copy of a layer.
-func (r *Registry) edit(s *Scope, change func(*layer)) {
+// change edits a layer.
+func (r *Registry) change(s *Scope, edit func(*layer)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := r.layer(s).copy()
-	change(next)
-	r.store(s, next)
+	r.edit(s, edit)
 }
 
 // guard is a registered refusal.
@@ -116,9 +114,9 @@ func (r *Registry) Guard(c *cordis.Context, fn func(*Exec) string) (*cordis.Hand
 	g.owner = ownership(m, g.fiber)
 	s := ScopeOf(c)
 	return c.Effect("tools.guard()", func(setup *cordis.Setup) error {
-		r.edit(s, func(l *layer) { l.guards = append(slices.Clip(l.guards), g) })
+		r.change(s, func(l *layer) { replace(&l.guards, append(slices.Clip(load(&l.guards)), g)) })
 		setup.Collect(func(context.Context) error {
-			r.edit(s, func(l *layer) { l.guards = remove(l.guards, g) })
+			r.change(s, func(l *layer) { replace(&l.guards, remove(load(&l.guards), g)) })
 			return nil
 		})
 		return nil
@@ -142,26 +140,20 @@ func (g *guard) run(ctx context.Context, e *Exec) (reason string) {
 
 // guardsFor returns the guards of a call in their order.
 func (r *Registry) guardsFor(s *Scope) []*guard {
-	var chain []*layer // nearest first
-	total := 0
+	var chain [][]*guard // nearest first
 	for {
-		if l := r.layer(s); l != nil && len(l.guards) > 0 {
-			chain = append(chain, l)
-			total += len(l.guards)
+		if l := r.layer(s); l != nil {
+			if held := load(&l.guards); len(held) > 0 {
+				chain = append(chain, held)
+			}
 		}
 		if s == nil {
 			break
 		}
 		s = s.parent
 	}
-	if total == 0 {
-		return nil
-	}
-	guards := make([]*guard, 0, total)
-	for _, l := range slices.Backward(chain) {
-		guards = append(guards, l.guards...)
-	}
-	return guards
+	slices.Reverse(chain)
+	return slices.Concat(chain...)
 }
 
 // A Policy is the host's last word on a call. It runs after every listener and

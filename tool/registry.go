@@ -38,10 +38,8 @@ func Plugin() *cordis.Plugin {
 type Registry struct {
 	ctx *cordis.Context
 
-	// layers maps *Scope to its immutable *layer; the global layer has the nil
-	// scope. Readers load; writers hold mu and store the next one.
-	layers sync.Map
-	mu     sync.Mutex
+	layers sync.Map   // *Scope to *layer; the global layer has the nil scope
+	mu     sync.Mutex // held to change layers and what is in them
 	policy atomic.Pointer[policy]
 	gone   goneTools
 }
@@ -81,13 +79,14 @@ func ownership(m *Mount, f *cordis.Fiber) string {
 
 // entry is one registered tool.
 type entry struct {
-	def   Definition
-	view  *View
-	scope *Scope
-	fiber *cordis.Fiber
-	mount *Mount
-	place int // in its mount
-	gone  atomic.Bool
+	def    Definition
+	view   *View
+	scope  *Scope
+	fiber  *cordis.Fiber
+	places *mountPlaces // nil for the composition, and so is mount
+	mount  *Mount
+	place  int // in its mount
+	gone   atomic.Bool
 
 	execLabel string // of the tracked call of the body
 }
@@ -128,7 +127,7 @@ func newEntry(c *cordis.Context, d Definition) *entry {
 	e := &entry{def: d, scope: ScopeOf(c), fiber: c.Fiber()}
 	e.execLabel = e.label("execute")
 	if p := placesOf(c); p != nil {
-		e.mount, e.place = &p.mount, p.place(d.Name)
+		e.places, e.mount, e.place = p, &p.mount, p.place(d.Name)
 	}
 	e.view = &View{
 		Name: d.Name, Title: d.Title, Description: d.Description, Kind: d.Kind,
@@ -154,7 +153,11 @@ func (r *Registry) add(e *entry) error {
 			break
 		}
 	}
-	r.store(e.scope, r.layer(e.scope).with(e))
+	r.edit(e.scope, func(l *layer) { l.add(e) })
+	if p := e.places; p != nil {
+		i, _ := slices.BinarySearchFunc(p.order, e, compareListed)
+		p.order = slices.Insert(p.order, i, e)
+	}
 	r.gone.forget(goneKey{e.scope, e.def.Name})
 	return nil
 }
@@ -163,7 +166,10 @@ func (r *Registry) drop(e *entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.gone.Store(true)
-	r.store(e.scope, r.layer(e.scope).without(e))
+	r.edit(e.scope, func(l *layer) { l.drop(e) })
+	if p := e.places; p != nil {
+		p.order = remove(p.order, e)
+	}
 	r.gone.remember(goneKey{e.scope, e.def.Name}, e)
 }
 
@@ -174,13 +180,33 @@ func (r *Registry) layer(s *Scope) *layer {
 	return found
 }
 
-// store publishes the next layer of s; the caller holds mu.
-func (r *Registry) store(s *Scope, l *layer) {
+// edit changes the layer of s, which comes when it is first written to and
+// goes when it is empty. The caller holds mu.
+func (r *Registry) edit(s *Scope, change func(*layer)) {
+	l := r.layer(s)
+	if l == nil {
+		l = &layer{}
+		r.layers.Store(s, l)
+	}
+	change(l)
 	if l.empty() {
 		r.layers.Delete(s)
-		return
 	}
-	r.layers.Store(s, l)
+}
+
+// listed returns the tools of a layer in their order, as a snapshot.
+func (r *Registry) listed(l *layer) []*entry {
+	if l == nil {
+		return nil
+	}
+	if p := l.listed.Load(); p != nil {
+		return *p
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := slices.Clone(l.order)
+	l.listed.Store(&now)
+	return now
 }
 
 // find returns the tool that name means in scope s: the nearest on the chain,
@@ -206,7 +232,7 @@ func (r *Registry) admitted(name string, s *Scope) bool {
 		if l == nil {
 			continue
 		}
-		for _, x := range l.narrowed {
+		for _, x := range load(&l.narrowed) {
 			if !x.admits(name) {
 				return false
 			}
@@ -228,34 +254,50 @@ func (r *Registry) Get(name string, s *Scope) (*View, bool) {
 // in code unit order, then those of temporary plugins by the number of the
 // mount and the order in which it first registered them.
 func (r *Registry) List(s *Scope) []*View {
-	seen := map[string]*entry{}
+	global := r.listed(r.layer(nil))
+	if s == nil {
+		return views(global)
+	}
+	seen := map[string]bool{}
 	var entries []*entry
 	for l := s; l != nil; l = l.parent {
-		if held := r.layer(l); held != nil {
-			for _, e := range held.listed {
-				if seen[e.def.Name] == nil {
-					seen[e.def.Name] = e
-					entries = append(entries, e)
-				}
-			}
-		}
-	}
-	merged := len(entries) > 0
-	if global := r.layer(nil); global != nil {
-		for _, e := range global.listed {
-			if seen[e.def.Name] == nil && r.admitted(e.def.Name, s) {
+		for _, e := range r.listed(r.layer(l)) {
+			if !seen[e.def.Name] {
+				seen[e.def.Name] = true
 				entries = append(entries, e)
 			}
 		}
 	}
-	if merged {
+	local := len(entries)
+	for _, e := range global {
+		if !seen[e.def.Name] && r.admitted(e.def.Name, s) {
+			entries = append(entries, e)
+		}
+	}
+	if local > 0 {
 		slices.SortFunc(entries, compareListed)
 	}
-	views := make([]*View, len(entries))
-	for i, e := range entries {
-		views[i] = e.view
+	return views(entries)
+}
+
+// ListMount returns the tools of the temporary plugin that c belongs to, in
+// the order of List, whatever their scope.
+func (r *Registry) ListMount(c *cordis.Context) []*View {
+	p := placesOf(c)
+	if p == nil {
+		return nil
 	}
-	return views
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return views(p.order)
+}
+
+func views(entries []*entry) []*View {
+	out := make([]*View, len(entries))
+	for i, e := range entries {
+		out[i] = e.view
+	}
+	return out
 }
 
 // goneKey names a tool that was.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dsh-go/dsh/cordis"
 )
@@ -99,6 +100,7 @@ type mountPlaces struct {
 
 	mu     sync.Mutex
 	places map[string]int
+	order  []*entry // what stands now, by place; guarded by Registry.mu
 }
 
 // rememberedPlaces bounds the names of one mount; a mount that invents more
@@ -123,31 +125,56 @@ func (p *mountPlaces) place(name string) int {
 	return n
 }
 
-// layer holds what one scope registered. A layer is immutable: writers build
-// the next one.
+// layer holds what one scope registered. Readers take tools, guards and
+// narrowed as they are and list through Registry.listed; writers hold
+// Registry.mu.
 type layer struct {
-	byName   []*entry // sorted by name
-	listed   []*entry // in the order of List
-	guards   []*guard
-	narrowed []*restriction
-}
+	tools    sync.Map // name to *entry
+	guards   atomic.Pointer[[]*guard]
+	narrowed atomic.Pointer[[]*restriction]
 
-func (l *layer) empty() bool {
-	return l == nil || len(l.byName) == 0 && len(l.guards) == 0 && len(l.narrowed) == 0
+	order  []*entry                 // in the order of List; guarded by Registry.mu
+	listed atomic.Pointer[[]*entry] // a copy of order; nil after a change
 }
 
 func (l *layer) get(name string) *entry {
 	if l == nil {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(l.byName, name, byName)
-	if !ok {
-		return nil
-	}
-	return l.byName[i]
+	e, _ := l.tools.Load(name)
+	found, _ := e.(*entry)
+	return found
 }
 
-func byName(e *entry, name string) int { return cmp.Compare(e.def.Name, name) }
+func (l *layer) add(e *entry) {
+	l.tools.Store(e.def.Name, e)
+	i, _ := slices.BinarySearchFunc(l.order, e, compareListed)
+	l.order = slices.Insert(l.order, i, e)
+	l.listed.Store(nil)
+}
+
+func (l *layer) drop(e *entry) {
+	l.tools.Delete(e.def.Name)
+	if i, found := slices.BinarySearchFunc(l.order, e, compareListed); found {
+		l.order = slices.Delete(l.order, i, i+1)
+	}
+	l.listed.Store(nil)
+}
+
+func (l *layer) empty() bool {
+	return len(l.order) == 0 && len(load(&l.guards)) == 0 && len(load(&l.narrowed)) == 0
+}
+
+// load returns the slice that p points at; nil is none.
+func load[T any](p *atomic.Pointer[[]T]) []T {
+	if s := p.Load(); s != nil {
+		return *s
+	}
+	return nil
+}
+
+// replace publishes the next slice; the one before is left as it is.
+func replace[T any](p *atomic.Pointer[[]T], next []T) { p.Store(&next) }
 
 // compareListed orders the composition by name, then mounts by number and by
 // the place of the tool in its mount.
@@ -165,30 +192,6 @@ func compareListed(a, b *entry) int {
 		cmp.Compare(a.place, b.place),
 		cmp.Compare(a.def.Name, b.def.Name),
 	)
-}
-
-func (l *layer) with(e *entry) *layer {
-	next := l.copy()
-	i, _ := slices.BinarySearchFunc(next.byName, e.def.Name, byName)
-	next.byName = slices.Insert(slices.Clip(next.byName), i, e)
-	i, _ = slices.BinarySearchFunc(next.listed, e, compareListed)
-	next.listed = slices.Insert(slices.Clip(next.listed), i, e)
-	return next
-}
-
-func (l *layer) without(e *entry) *layer {
-	next := l.copy()
-	next.byName = remove(next.byName, e)
-	next.listed = remove(next.listed, e)
-	return next
-}
-
-func (l *layer) copy() *layer {
-	if l == nil {
-		return &layer{}
-	}
-	next := *l
-	return &next
 }
 
 // remove returns s without v in an array of its own.
