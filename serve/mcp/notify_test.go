@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,14 +24,21 @@ func TestBurst(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
+				var mu sync.Mutex
 				var got []time.Duration
-				b := newBurst(quietFor, mostFor, func() { got = append(got, time.Since(start)) })
+				b := newBurst(quietFor, mostFor, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					got = append(got, time.Since(start))
+				})
 				for _, pause := range tt.hits {
 					time.Sleep(pause)
 					b.hit()
 				}
 				time.Sleep(time.Second)
 				b.stop()
+				mu.Lock()
+				defer mu.Unlock()
 				if len(got) != len(tt.want) {
 					t.Fatalf("fired at %v, want %v", got, tt.want)
 				}

@@ -22,11 +22,11 @@ const (
 // hiddenWhy says why a tool stays out of the list, or "".
 func hiddenWhy(v *tool.View) string {
 	const most = limits.MCPDepth - aroundSchema
-	if d := v.Parameters.Depth(); d > most {
+	if d := scan(v.Parameters.JSON()).depth; d > most {
 		return fmt.Sprintf("its parameters are nested %d levels deep; MCP clients read at most %d", d, most)
 	}
-	if v.Output != nil && v.Output.RootType() == "object" {
-		if d := v.Output.Depth(); d > most {
+	if structured(v) {
+		if d := scan(v.Output.JSON()).depth; d > most {
 			return fmt.Sprintf("its output schema is nested %d levels deep; MCP clients read at most %d", d, most)
 		}
 	}
