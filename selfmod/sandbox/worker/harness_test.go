@@ -32,6 +32,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// probeLock is the worker that tries what the lock denies, where there is a lock.
+var probeLock = func() int { return 1 }
+
+// testWorker is what this test's executable does as a worker process.
+func testWorker(args []string) int {
+	if len(args) > 0 && args[0] == "probe" {
+		return probeLock()
+	}
+	return run(args, stubPrelude, "stub")
+}
+
 // wait is how long a test waits for what must come.
 const wait = 20 * time.Second
 

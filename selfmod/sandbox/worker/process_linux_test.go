@@ -1,0 +1,162 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker/lock"
+)
+
+func init() { probeLock = probe }
+
+// probe locks the process down and says what still works.
+func probe() int {
+	l := lock.Apply(256)
+	works := map[string]string{"lock": fmt.Sprint(l)}
+	try := func(name string, f func() error) {
+		works[name] = "works"
+		if err := f(); err != nil {
+			works[name] = err.Error()
+		}
+	}
+	try("open", func() error { f, err := os.Open("/etc/passwd"); _ = f.Close(); return err })
+	try("create", func() error { return os.WriteFile("/tmp/dsh-lock-probe", nil, 0o600) })
+	try("list", func() error { _, err := os.ReadDir("/"); return err })
+	try("tcp", func() error { _, err := net.Dial("tcp", "127.0.0.1:9"); return err })
+	try("udp", func() error { _, err := net.Dial("udp", "127.0.0.1:9"); return err })
+	try("unix", func() error { _, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0); return err })
+	try("exec", func() error { return syscall.Exec("/bin/true", []string{"true"}, nil) })
+	try("fork", func() error { return exec.Command("/bin/true").Run() })
+	try("kill_parent", func() error { return syscall.Kill(os.Getppid(), 0) })
+	try("ptrace", func() error { return syscall.PtraceAttach(os.Getppid()) })
+	try("memory", func() (err error) {
+		b, err := syscall.Mmap(-1, 0, 1<<30, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		_ = b
+		return err
+	})
+	_ = json.NewEncoder(os.Stderr).Encode(works)
+	return 0
+}
+
+// exe is the executable to run as the worker.
+func exe() string {
+	if e := os.Getenv(workerEnv); e != "" {
+		return e
+	}
+	return "/proc/self/exe"
+}
+
+// startProcess runs a worker process, as an ordinary user when uid is not 0.
+func startProcess(t testing.TB, uid int, args ...string) *host {
+	t.Helper()
+	cmd := exec.Command(exe(), append([]string{"__worker"}, args...)...)
+	cmd.Env = []string{}
+	if uid != 0 {
+		cmd.SysProcAttr = asUser(t, uid)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, in, out)
+	h.cmd, h.stderr = cmd, &stderr
+	t.Cleanup(func() {
+		_ = in.Close()
+		select {
+		case <-h.ended:
+		case <-time.After(wait):
+			t.Error("the worker does not end when its input does")
+		}
+		_ = cmd.Process.Kill()
+		<-h.ended
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("stderr of the worker: %s", &stderr)
+		}
+	})
+	return h
+}
+
+func asUser(t testing.TB, uid int) *syscall.SysProcAttr {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process as somebody else")
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+}
+
+func TestLock(t *testing.T) {
+	for _, uid := range []int{0, 65534} {
+		t.Run(fmt.Sprintf("uid_%d", uid), func(t *testing.T) {
+			cmd := exec.Command(exe(), "__worker", "probe")
+			if uid != 0 {
+				cmd.SysProcAttr = asUser(t, uid)
+			}
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%v: %s", err, &stderr)
+			}
+			got := map[string]string{}
+			if err := json.Unmarshal(stderr.Bytes(), &got); err != nil {
+				t.Fatalf("%v: %s", err, &stderr)
+			}
+			t.Logf("lock: %s", got["lock"])
+			if !strings.Contains(got["lock"], "on") || !strings.Contains(got["lock"], "+256 MiB") {
+				t.Errorf("lock: %s", got["lock"])
+			}
+			for _, name := range []string{"open", "create", "list", "tcp", "udp", "unix", "exec", "fork", "kill_parent", "ptrace"} {
+				if s := got[name]; !strings.Contains(s, "not permitted") && !strings.Contains(s, "permission denied") {
+					t.Errorf("%s: %s", name, s)
+				}
+			}
+			if s := got["memory"]; !strings.Contains(s, "cannot allocate memory") {
+				t.Errorf("memory: %s", s)
+			}
+		})
+	}
+}
+
+// TestProcess serves a real worker process under its lock.
+func TestProcess(t *testing.T) {
+	for _, uid := range []int{0, 65534} {
+		t.Run(fmt.Sprintf("uid_%d", uid), func(t *testing.T) {
+			h := startProcess(t, uid)
+			if h.hello.Lock.Seccomp != "on" || !strings.HasPrefix(h.hello.Lock.Landlock, "ABI ") || h.hello.Lock.Memory != "+1024 MiB" {
+				t.Errorf("lock: %+v", h.hello.Lock)
+			}
+			for i := range uint32(20) {
+				h.mount(i, "host.fn(1, async (a) => (await host.async('twice', a.n)) * 2)", time.Second)
+				if got := h.must(invoke(i, 1, `{"n":21}`)); got != "42" {
+					t.Errorf("got %s", got)
+				}
+			}
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	for _, args := range [][]string{{"--memory-mb", "1"}, {"--memory-mb", "x"}, {"--nonsense"}, {"more"}} {
+		if code := run(args, stubPrelude, "stub"); code != 2 {
+			t.Errorf("%v: exit status %d, want 2", args, code)
+		}
+	}
+}

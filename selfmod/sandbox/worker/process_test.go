@@ -1,3 +1,0 @@
-package worker
-
-func testWorker([]string) int { return 1 }
