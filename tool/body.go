@@ -206,6 +206,9 @@ func (r *Registry) render(ctx context.Context, x *Exec, e *entry, value lossless
 // outer too and still knows the chain of calls that outer carries.
 func fuse(outer, inner context.Context) (context.Context, func()) {
 	if inner.Done() == outer.Done() {
+		if inner.Done() == nil { // neither ends, so inner need not come from outer
+			return &chained{Context: inner, outer: outer}, func() {}
+		}
 		return inner, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(&chained{Context: inner, outer: outer})

@@ -68,9 +68,9 @@
 // # Concurrency and ownership
 //
 // Everything may be called from everywhere, from tools and listeners too. The
-// package starts no goroutine: a call runs on its caller's. Lookups, lists and
-// dispatch read immutable snapshots; writers take Registry.mu, and within it
-// the locks of the remembered tools and of a mount's places; no lock is held
-// while a function of a tool, a listener, a guard or a disposer runs. Panics in
-// them are their errors.
+// package starts no goroutine: a call runs on its caller's. Lookups and dispatch
+// wait for nobody; a list is a snapshot, made by the first who asks after a
+// change. Writers take Registry.mu, and within it the locks of the remembered
+// tools and of a mount's places; no lock is held while a function of a tool, a
+// listener, a guard or a disposer runs. Panics in them are their errors.
 package tool

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
@@ -68,7 +69,8 @@ type Exec struct {
 	registry   *Registry
 	ctx        context.Context // of Execute, for progress
 	onProgress func(Progress)
-	depth      int // of Parent calls around it
+	depth      int                   // of Parent calls around it
+	reach      cordis.DispatchOption // selects the waterfall listeners it meets
 
 	mu           sync.Mutex
 	over         bool

@@ -43,6 +43,7 @@ func (r *Registry) newExec(ctx context.Context, call Call, e *entry) *Exec {
 	if e != nil {
 		x.Tool = e.view
 	}
+	x.reach = r.reaching(x)
 	return x
 }
 
@@ -96,7 +97,7 @@ func (r *Registry) around(ctx context.Context, x *Exec, e *entry, limit time.Dur
 		defer stop()
 		produced = r.body(inner, x, e, limit)
 		return produced, nil
-	}, r.reaching(x))
+	}, x.reach)
 	deferred, conclude := x.end()
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func checkedContexts(contexts []Message) ([]Message, error) {
 // postExecute lets listeners accept, change or block a result.
 func (r *Registry) postExecute(ctx context.Context, x *Exec, e *entry, result *Result) (*Result, error) {
 	d, err := PostExecute.Run(ctx, r.ctx, Finished{Exec: x, Result: result},
-		func(context.Context, Finished) (PostDecision, error) { return Accept(), nil }, r.reaching(x))
+		func(context.Context, Finished) (PostDecision, error) { return Accept(), nil }, x.reach)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -345,6 +346,13 @@ func TestAroundExecute(t *testing.T) {
 			return &Result{IsError: true, Error: &ErrorInfo{Message: "down", Code: "DOWN"}}, nil
 		}, "Error: down", 0},
 		{"invents-an-empty-failure", func(context.Context, *Exec, next) (*Result, error) { return &Result{IsError: true}, nil }, `Error: tool "x" failed`, 0},
+		{"adds-bad-context", func(context.Context, *Exec, next) (*Result, error) {
+			return &Result{Value: str("v"), Contexts: []Message{{Content: []Block{{}}}}}, nil
+		}, "Error: tools/execute: contexts[0]: content block 0: a block without a type", 0},
+		{"invents-content-of-a-failure", func(context.Context, *Exec, next) (*Result, error) {
+			return &Result{IsError: true, Content: []Block{TextBlock("mine")}}, nil
+		}, "mine", 0},
+		{"panics", func(context.Context, *Exec, next) (*Result, error) { panic("ouch") }, "ouch", 0},
 		{"returns-nothing", func(context.Context, *Exec, next) (*Result, error) { return nil, nil }, "Error: tools/execute: a listener returned no result", 0},
 		{"fails", func(context.Context, *Exec, next) (*Result, error) { return nil, errBoom }, "boom", 0},
 		{"cancels-its-context", func(ctx context.Context, _ *Exec, next next) (*Result, error) {
@@ -392,6 +400,10 @@ func TestPostExecute(t *testing.T) {
 		{"both", false, PostDecision{Kind: PostAccept, Value: str("o"), Content: []Block{TextBlock("o")}}, nil, "not both", 0},
 		{"block", false, PostDecision{Kind: PostBlock, Feedback: "secret"}, nil, "Error: secret", 0},
 		{"block-with-context", false, PostDecision{Kind: PostBlock, Contexts: []Message{message}}, nil, `Error: the result of tool "x" was withheld`, 1},
+		{"bad-content", false, PostDecision{Kind: PostAccept, Content: []Block{{}}}, nil, "without a type", 0},
+		{"bad-context", false, PostDecision{Kind: PostAccept, Contexts: []Message{{Content: []Block{{}}}}}, nil, "contexts[0]", 0},
+		{"block-with-value", false, PostDecision{Kind: PostBlock, Value: str("v")}, nil, "takes feedback", 0},
+		{"too-many-contexts", false, PostDecision{Kind: PostAccept, Contexts: slices.Repeat([]Message{message}, 2*maxContexts)}, nil, "body", maxContexts},
 		{"nonsense", false, PostDecision{Kind: "maybe"}, nil, `not kind "maybe"`, 0},
 		{"error", false, Accept(), errBoom, "boom", 0},
 	}

@@ -239,7 +239,7 @@ func (r *Registry) decide(ctx context.Context, e *Exec) (denial, err error) {
 }
 
 func (r *Registry) preExecute(ctx context.Context, e *Exec) (d Decision, err error) {
-	d, err = PreExecute.Run(ctx, r.ctx, e, func(context.Context, *Exec) (Decision, error) { return Allow(), nil }, r.reaching(e))
+	d, err = PreExecute.Run(ctx, r.ctx, e, func(context.Context, *Exec) (Decision, error) { return Allow(), nil }, e.reach)
 	if err != nil {
 		return d, err
 	}

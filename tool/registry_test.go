@@ -297,3 +297,42 @@ func TestGoneParked(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestContextsCarryScopeAndMount(t *testing.T) {
+	w := newWorld(t)
+	s := NewScope("s", nil)
+	c := WithMount(WithScope(w.root, s), Mount{Number: 3, ID: "dyn-3", Plugin: "p"})
+	f := w.plugin(c, "p", func(*cordis.Context) error { return nil })
+	if m, ok := MountOf(f.Context()); !ok || m != (Mount{Number: 3, ID: "dyn-3", Plugin: "p"}) || ScopeOf(f.Context()) != s {
+		t.Errorf("got %+v, %v, %s", m, ok, ScopeOf(f.Context()).Name())
+	}
+	if _, ok := MountOf(w.root); ok || ScopeOf(w.root) != nil {
+		t.Error("the root belongs to a mount or a scope")
+	}
+}
+
+func TestAnnotationsFor(t *testing.T) {
+	tests := []struct {
+		kind                  Kind
+		read, destroys, opens string
+	}{
+		{KindRead, "true", "unsaid", "false"}, {KindSearch, "true", "unsaid", "false"}, {KindFetch, "true", "unsaid", "true"},
+		{KindEdit, "false", "true", "false"}, {KindMove, "false", "true", "false"}, {KindDelete, "false", "true", "false"},
+		{KindExecute, "false", "true", "true"},
+	}
+	say := func(b *bool) string {
+		if b == nil {
+			return "unsaid"
+		}
+		return fmt.Sprint(*b)
+	}
+	for _, tt := range tests {
+		a := AnnotationsFor(tt.kind)
+		if say(a.ReadOnly) != tt.read || say(a.Destructive) != tt.destroys || say(a.OpenWorld) != tt.opens {
+			t.Errorf("%s: got %s %s %s", tt.kind, say(a.ReadOnly), say(a.Destructive), say(a.OpenWorld))
+		}
+	}
+	if AnnotationsFor(KindOther) != nil {
+		t.Error("other says something")
+	}
+}

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
-
-	"github.com/dsh-go/dsh/internal/plain"
 )
 
 // The codes of ErrorInfo that this package gives.

@@ -1,7 +1,10 @@
 package tool
 
 import (
+	stdcmp "cmp"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -113,9 +116,46 @@ func TestLayersGoWhenEmpty(t *testing.T) {
 	})
 }
 
+// model is what the registry should know, written down plainly.
+type model struct {
+	tools []goneKey
+	rules []rule
+}
+
+type rule struct {
+	scope  *Scope
+	filter Filter
+}
+
+func (m *model) has(k goneKey) bool { return slices.Contains(m.tools, k) }
+
+func (m *model) admits(name string, s *Scope) bool {
+	for _, x := range m.rules {
+		if !s.Within(x.scope) {
+			continue
+		}
+		if x.filter.Allow != nil && !slices.Contains(x.filter.Allow, name) || slices.Contains(x.filter.Deny, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *model) sees(s *Scope) []string {
+	names := []string{}
+	for _, k := range m.tools {
+		if k.scope != nil && s.Within(k.scope) || k.scope == nil && m.admits(k.name, s) {
+			names = append(names, k.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // TestVisibilityModel drives random registrations, restrictions and disposals
-// and compares what each scope sees with the algorithm written down plainly.
+// and compares what each scope sees with the model.
 func TestVisibilityModel(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		defer func() { _, _ = w.root.Fiber().Dispose(w.ctx()) }()
@@ -124,95 +164,119 @@ func TestVisibilityModel(t *testing.T) {
 			parent := rapid.SampledFrom(scopes).Draw(rt, "parent")
 			scopes = append(scopes, NewScope(fmt.Sprintf("s%d", i), parent))
 		}
-		type rule struct {
-			scope  *Scope
-			filter Filter
-		}
-		type standing struct {
-			fiber *cordis.Fiber
-			tool  *goneKey
-			rule  *rule
-		}
-		var all []standing
-		sees := func(s *Scope) []string {
-			seen := map[string]bool{}
-			for _, st := range all {
-				switch {
-				case st.tool == nil:
-				case st.tool.scope != nil:
-					if s.Within(st.tool.scope) {
-						seen[st.tool.name] = true
-					}
-				default:
-					admitted := true
-					for _, other := range all {
-						if x := other.rule; x != nil && s.Within(x.scope) {
-							admitted = admitted && (x.filter.Allow == nil || slices.Contains(x.filter.Allow, st.tool.name)) &&
-								!slices.Contains(x.filter.Deny, st.tool.name)
-						}
-					}
-					if admitted {
-						seen[st.tool.name] = true
-					}
-				}
-			}
-			names := []string{}
-			for n := range seen {
-				names = append(names, n)
-			}
-			slices.Sort(names)
-			return names
-		}
-		has := func(k goneKey) bool {
-			return slices.ContainsFunc(all, func(st standing) bool { return st.tool != nil && *st.tool == k })
-		}
+		var m model
+		var undo []func()
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			s := rapid.SampledFrom(scopes).Draw(rt, "scope")
-			name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "name")
+			name := rapid.SampledFrom(names).Draw(rt, "name")
 			switch rapid.IntRange(0, 3).Draw(rt, "action") {
 			case 0, 1:
-				taken := has(goneKey{s, name})
-				var err error
-				f := w.plugin(WithScope(w.root, s), "o", func(c *cordis.Context) error { _, err = w.r.Register(c, def(name)); return nil })
-				if taken != (err != nil) {
-					rt.Fatalf("register %s in %s: taken %v, error %v", name, s.Name(), taken, err)
+				k := goneKey{s, name}
+				h, err := w.r.Register(WithScope(w.root, s), def(name))
+				if m.has(k) != (err != nil) {
+					rt.Fatalf("register %s in %s: %v", name, s.Name(), err)
 				}
 				if err == nil {
-					all = append(all, standing{fiber: f, tool: &goneKey{s, name}})
+					m.tools = append(m.tools, k)
+					undo = append(undo, func() { w.must(h.Dispose(w.ctx())); m.tools = remove(m.tools, k) })
 				}
 			case 2:
-				filter := Filter{Deny: []string{name}}
+				x := rule{s, Filter{Deny: []string{name}}}
 				if rapid.Bool().Draw(rt, "allow") {
-					filter = Filter{Allow: []string{name}}
+					x.filter = Filter{Allow: []string{name}}
 				}
-				legal := s != nil && has(goneKey{nil, name})
-				var err error
-				f := w.plugin(WithScope(w.root, s), "o", func(c *cordis.Context) error { _, err = w.r.Restrict(c, filter); return nil })
-				if legal != (err == nil) {
-					rt.Fatalf("restrict %v in %s: legal %v, error %v", filter, s.Name(), legal, err)
+				h, err := w.r.Restrict(WithScope(w.root, s), x.filter)
+				if legal := s != nil && m.has(goneKey{nil, name}); legal != (err == nil) {
+					rt.Fatalf("restrict %v in %s: %v", x.filter, s.Name(), err)
 				}
 				if err == nil {
-					all = append(all, standing{fiber: f, rule: &rule{s, filter}})
+					m.rules = append(m.rules, x)
+					undo = append(undo, func() {
+						w.must(h.Dispose(w.ctx()))
+						i := slices.IndexFunc(m.rules, func(y rule) bool { return reflect.DeepEqual(x, y) })
+						m.rules = slices.Delete(m.rules, i, i+1)
+					})
 				}
 			case 3:
-				if len(all) == 0 {
-					continue
+				if len(undo) > 0 {
+					i := rapid.IntRange(0, len(undo)-1).Draw(rt, "which")
+					undo[i]()
+					undo = slices.Delete(undo, i, i+1)
 				}
-				i := rapid.IntRange(0, len(all)-1).Draw(rt, "which")
-				w.dispose(all[i].fiber)
-				all = slices.Delete(all, i, i+1)
 			}
-			for _, s := range scopes {
-				want := sees(s)
-				if diff := cmp.Diff(want, w.names(s)); diff != "" {
-					rt.Fatalf("%s: %s", s.Name(), diff)
+			compareVisible(rt, w, &m, scopes, names)
+		}
+	})
+}
+
+func compareVisible(rt *rapid.T, w *world, m *model, scopes []*Scope, names []string) {
+	for _, s := range scopes {
+		want := m.sees(s)
+		if diff := cmp.Diff(want, w.names(s)); diff != "" {
+			rt.Fatalf("%s: %s", s.Name(), diff)
+		}
+		for _, n := range names {
+			if _, ok := w.r.Get(n, s); ok != slices.Contains(want, n) {
+				rt.Fatalf("%s: get %s: %v", s.Name(), n, ok)
+			}
+		}
+	}
+}
+
+// TestOrderModel registers and takes back tools of the composition and of
+// mounts at random and compares the lists with a plain sort.
+func TestOrderModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		defer func() { _, _ = w.root.Fiber().Dispose(w.ctx()) }()
+		contexts := []*cordis.Context{w.root}
+		for _, n := range []int{7, 2, 11} {
+			contexts = append(contexts, WithMount(w.root, Mount{Number: n, ID: fmt.Sprintf("dyn-%d", n)}))
+		}
+		numbers := []int{0, 7, 2, 11}
+		type key struct{ mount, name int }
+		first := map[key]int{} // when a mount first registered a name
+		standing := map[key]*cordis.Handle{}
+		for step := range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			i := rapid.IntRange(0, 3).Draw(rt, "owner")
+			k := key{numbers[i], i*100 + rapid.IntRange(0, 5).Draw(rt, "name")}
+			if h := standing[k]; h != nil {
+				w.must(h.Dispose(w.ctx()))
+				delete(standing, k)
+			} else {
+				h, err := w.r.Register(contexts[i], def(fmt.Sprintf("t%03d", k.name)))
+				w.must(err)
+				standing[k] = h
+				if _, ok := first[k]; !ok && k.mount != 0 {
+					first[k] = step
 				}
-				for _, n := range []string{"a", "b", "c", "d"} {
-					if _, ok := w.r.Get(n, s); ok != slices.Contains(want, n) {
-						rt.Fatalf("%s: get %s: %v", s.Name(), n, ok)
+			}
+			keys := slices.SortedFunc(maps.Keys(standing), func(a, b key) int {
+				return stdcmp.Or(stdcmp.Compare(a.mount, b.mount), stdcmp.Compare(first[a], first[b]), stdcmp.Compare(a.name, b.name))
+			})
+			want, own := []string{}, map[int]int{}
+			for _, k := range keys {
+				want = append(want, fmt.Sprintf("t%03d", k.name))
+				own[k.mount]++
+			}
+			if diff := cmp.Diff(want, w.names(nil)); diff != "" {
+				rt.Fatal(diff)
+			}
+			for i, c := range contexts[1:] {
+				views := w.r.ListMount(c)
+				if len(views) != own[numbers[i+1]] {
+					rt.Fatalf("mount %d lists %d tools", numbers[i+1], len(views))
+				}
+				at := slices.Index(want, append(views, &View{Name: "none"})[0].Name)
+				for j, v := range views {
+					if want[at+j] != v.Name {
+						rt.Fatalf("mount %d lists %s at %d", numbers[i+1], v.Name, j)
 					}
 				}
 			}
+		}
+		if w.r.ListMount(w.root) != nil {
+			rt.Fatal("the composition is no mount")
 		}
 	})
 }
