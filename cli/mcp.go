@@ -19,6 +19,9 @@ import (
 // has used its own part.
 const graceForPlugins = 400 * time.Millisecond
 
+// logNameWidth is the width of the column of names in the log.
+const logNameWidth = 16
+
 // mcpOptions are the flags of dsh mcp.
 type mcpOptions struct {
 	vmTimeout   durationFlag
@@ -89,7 +92,7 @@ func serveMCP(ctx context.Context, s streams, o *mcpOptions) (err error) {
 // compose builds the runtime that is served: the plugins of dsh mcp, all active.
 func compose(ctx context.Context, s streams, o *mcpOptions, audit *auditLog, server *mcp.Server) (*cordis.Context, error) {
 	root := cordis.New()
-	if _, err := root.Export(slog.LevelWarn, cordis.NewConsole(s.err)); err != nil {
+	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(s.err, logNameWidth)}); err != nil {
 		return nil, fmt.Errorf("start log: %w", err)
 	}
 	plugins := append(standard(o, audit), server.Plugin())

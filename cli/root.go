@@ -80,8 +80,9 @@ func newRoot(s streams) *cobra.Command {
 		Short: "An agent harness in which everything is a plugin",
 		Long: `dsh is an agent harness in which everything is a plugin, and in which the
 agent can see, extend and repair the live runtime it runs in.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("say which command")}

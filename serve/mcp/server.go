@@ -204,7 +204,10 @@ func list(r *tool.Registry, req *sdk.ListToolsRequest) (sdk.Result, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown cursor: the list has one page"}
 	}
 	views := r.List(nil)
-	out := &sdk.ListToolsResult{Tools: make([]*sdk.Tool, 0, len(views))}
+	out := &sdk.ListToolsResult{
+		Tools:     make([]*sdk.Tool, 0, len(views)),
+		Cacheable: sdk.Cacheable{CacheScope: "private"}, // and stale at once: the list is live
+	}
 	for _, v := range views {
 		if hiddenWhy(v) == "" {
 			out.Tools = append(out.Tools, listed(v))

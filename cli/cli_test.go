@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dsh-go/dsh/limits"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// buffer is a stream that keeps what is written.
+type buffer struct{ bytes.Buffer }
+
+func (*buffer) Close() error { return nil }
+
+// runText runs one command line with an input and returns all it says.
+func runText(t *testing.T, input string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs buffer
+	status = run(t.Context(), args, streams{io.NopCloser(strings.NewReader(input)), &out, &errs})
+	return status, out.String(), errs.String()
+}
+
+func TestUsage(t *testing.T) {
+	tests := []struct {
+		name   string
+		args   []string
+		status int
+		stderr string
+	}{
+		{"nothing", nil, 2, "say which command"},
+		{"unknown", []string{"fly"}, 2, `there is no command "fly"; the commands are:`},
+		{"near", []string{"versio"}, 2, `did you mean "version"`},
+		{"flag", []string{"mcp", "--no"}, 2, "unknown flag: --no"},
+		{"argument", []string{"mcp", "x"}, 2, `takes no arguments, got "x"`},
+		{"duration_unit", []string{"mcp", "--call-timeout", "30"}, 2, "with its unit"},
+		{"duration_low", []string{"mcp", "--vm-timeout=-1s"}, 2, "from 1ms to 1m0s"},
+		{"memory", []string{"mcp", "--memory", "9999999"}, 2, "from 16 to 2048"},
+		{"audit_folder", []string{"mcp", "--audit", t.TempDir()}, 1, "open audit file"},
+		{"help", []string{"mcp", "--help"}, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, stdout, stderr := runText(t, "", tt.args...)
+			if status != tt.status || !strings.Contains(stderr, tt.stderr) {
+				t.Errorf("status %d, %q; want %d, %q", status, stderr, tt.status, tt.stderr)
+			}
+			if tt.status != 0 && stdout != "" {
+				t.Errorf("standard output %q", stdout)
+			}
+		})
+	}
+}
+
+// TestFlagDefaults: the flags have the defaults of the limits' table.
+func TestFlagDefaults(t *testing.T) {
+	cmd := newMCP(streams{})
+	for name, want := range map[string]string{
+		"vm-timeout":   limits.VMTimeout.String(),
+		"call-timeout": limits.CallTimeout.String(),
+		"memory":       "64",
+		"with-call":    "false",
+		"audit":        "",
+	} {
+		if f := cmd.Flags().Lookup(name); f == nil || f.DefValue != want {
+			t.Errorf("--%s: %+v, want the default %s", name, f, want)
+		}
+	}
+}
+
+const handshake = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
+// TestMCP serves a client in process, to its end, with nothing left behind.
+func TestMCP(t *testing.T) {
+	status, stdout, stderr := runText(t, handshake, "mcp", "--with-call")
+	if status != 0 || stderr != "" {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+	for _, want := range []string{`"id":1,"result"`, `"id":2,"result"`, `"cordis_call"`} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %s in %s", want, stdout)
+		}
+	}
+}
+
+// TestMCPSignal: a cancelled context, as of a signal, ends the server in order.
+func TestMCPSignal(t *testing.T) {
+	in, hold := io.Pipe()
+	defer hold.Close()
+	out, wire := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	status := make(chan int, 1)
+	var errs buffer
+	go func() { status <- run(ctx, []string{"mcp"}, streams{in, wire, &errs}) }()
+	go io.WriteString(hold, handshake)
+	got := make([]byte, 1)
+	if _, err := io.ReadFull(out, got); err != nil { // it serves
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, out)
+	began := time.Now()
+	cancel()
+	if s := <-status; s != 0 || errs.String() != "" {
+		t.Errorf("status %d, standard error %q", s, errs.String())
+	}
+	if took := time.Since(began); took > limits.Shutdown {
+		t.Errorf("it took %s to end", took)
+	}
+}
+
+func TestAuditFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit.jsonl")
+	for _, line := range []string{"one\n", "two\n"} {
+		a, err := openAudit(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(a, line); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(name)
+	if err != nil || string(text) != "one\ntwo\n" {
+		t.Errorf("file %q, %v", text, err)
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	none, err := openAudit("")
+	if err != nil || none.Close() != nil {
+		t.Error("no file is an error")
+	}
+}
