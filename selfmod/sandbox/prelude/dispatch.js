@@ -1,0 +1,259 @@
+// From Go: the dispatcher. All arguments are text, except the body of load.
+//
+//   load callId fn → Loaded          apply callId run bindings
+//   invoke callId kind fn args       settle id text
+//   abort callId reason              bind run name binding|null
+//   retire run                       peer caller request
+//   drop caller
+//
+// load, apply and invoke answer with a value text, or with "~": then done follows.
+
+// calls: id → { id, run, finished, now, text, signal, aborted, reason }, while
+// they are not finished.
+const calls = newMap();
+
+const newCall = (id, run) => {
+  const call = { __proto__: null, id, run, finished: false, now: true, text: '~', signal: null, aborted: false, reason: undefined };
+  calls.set(id, call);
+  return call;
+};
+
+// finish answers a call, once: by the dispatcher's result while it runs, by done
+// afterwards.
+const finish = (call, text) => {
+  if (call.finished) {
+    return;
+  }
+  call.finished = true;
+  calls.delete(call.id);
+  if (call.now) {
+    call.text = text;
+  } else {
+    host('done', call.id, text);
+  }
+};
+
+const phase = (call, entry) => host('phase', call.id, entry);
+
+// attempt calls fn and gives its value, awaited, to ok; what fn, the promise or
+// ok throws goes to bad. bad must not throw.
+const attempt = (fn, ok, bad) => {
+  let v;
+  try {
+    v = fn();
+  } catch (e) {
+    return bad(e);
+  }
+  settled(
+    v,
+    (value) => {
+      try {
+        ok(value);
+      } catch (e) {
+        bad(e);
+      }
+    },
+    bad,
+  );
+};
+
+// once is attempt for a call that one function answers.
+const once = (call, fn, write) => attempt(fn, (v) => finish(call, '=' + write(v)), (e) => finish(call, failed(e)));
+
+// enter runs fn as the synchronous part of a call.
+const enter = (id, run, fn) => {
+  const call = newCall(id, run);
+  const before = current;
+  current = id;
+  try {
+    fn(call);
+  } catch (e) {
+    finish(call, failed(e));
+  }
+  current = before;
+  call.now = false;
+  return call.text;
+};
+
+const makeNext = (call) => {
+  let called = false;
+  return () => {
+    if (called) {
+      return new NativePromise((_, reject) => reject(new NativeError('next() was called twice: a listener of a waterfall calls next() at most once, and returns what it gave')));
+    }
+    called = true;
+    return askAsync(call.run, 'next', '{"call":' + digits(call.id) + '}');
+  };
+};
+
+const pass = (call) => once(call, makeNext(call), (v) => (v === undefined ? '' : jsonOf('the result of next()', v)));
+
+// enterListener runs a listener of an event. One that was removed meanwhile lets
+// the event pass.
+const enterListener = (call, entry, a) => {
+  const waterfall = own(a, 'next') === true;
+  const given = own(a, 'args');
+  if (entry === undefined || entry.gone) {
+    return waterfall ? pass(call) : finish(call, '=');
+  }
+  if (entry.extra) {
+    dropFunction(entry);
+  }
+  const args = isArray(given) ? given : [];
+  if (waterfall) {
+    show(args, args.length, makeNext(call));
+  }
+  once(
+    call,
+    () => apply(entry.fn, undefined, args),
+    (v) => {
+      if (v === undefined) {
+        return '';
+      }
+      if (waterfall) {
+        return jsonOf('the result of a waterfall listener', v);
+      }
+      // Nobody may be interested: a listener of a plain event returns what its
+      // last expression gave.
+      try {
+        return losslessText(v, 'value');
+      } catch {
+        return '';
+      }
+    },
+  );
+};
+
+const enterCallback = (call, entry) => {
+  if (entry === undefined || entry.gone) {
+    return finish(call, '=');
+  }
+  if (entry.extra) {
+    dropFunction(entry);
+  }
+  once(call, () => apply(entry.fn, undefined, []), () => '');
+};
+
+const enterDisposer = (call, entry) => {
+  if (entry === undefined) {
+    return finish(call, '=');
+  }
+  dropFunction(entry);
+  once(call, () => apply(entry.fn, undefined, []), () => '');
+};
+
+const invoke = (id, kind, fn, json) => {
+  const entry = functions.get(+fn);
+  const run = entry === undefined ? anyActiveRun() : entry.run;
+  return enter(id, run, (call) => {
+    const a = readArguments(json);
+    switch (kind) {
+      case 'listener':
+        return enterListener(call, entry, a);
+      case 'callback':
+        return enterCallback(call, entry);
+      case 'dispose':
+        return enterDisposer(call, entry);
+    }
+    if (entry === undefined || entry.kind !== 'tool') {
+      throw codedError('the tool is no longer registered: its plugin removed it', 'TOOL_GONE');
+    }
+    if (kind === 'tool') {
+      return enterTool(call, entry.extra, a);
+    }
+    const member = toolMembers[kind];
+    if (member === undefined) {
+      throw new NativeError('an entry of unknown kind ' + quote(kind));
+    }
+    return member(call, entry.extra, a);
+  });
+};
+
+const readArguments = (json) => {
+  try {
+    return parseJSON(json);
+  } catch {
+    throw new NativeRangeError('the arguments are nested deeper, or are larger, than this virtual machine can read');
+  }
+};
+
+// anyActiveRun is the run on whose behalf a removed listener passes on.
+const anyActiveRun = () => {
+  let found = null;
+  runs.forEach((run) => {
+    found = run;
+  });
+  return found;
+};
+
+const abort = (id, reason) => {
+  const call = calls.get(id);
+  if (call === undefined || call.aborted) {
+    return;
+  }
+  call.aborted = true;
+  call.reason = abortError(reason === '' || reason === undefined ? 'This operation was aborted' : reason);
+  if (call.signal !== null) {
+    const before = current;
+    current = id;
+    fire(call.signal, call.reason);
+    current = before;
+  }
+};
+
+const retire = (id) => {
+  const run = runs.get(id);
+  if (run === undefined) {
+    return;
+  }
+  run.ended = true;
+  runs.delete(id);
+  run.fns.forEach((fn) => {
+    const entry = functions.get(fn);
+    if (entry !== undefined) {
+      entry.gone = true;
+      functions.delete(fn);
+    }
+  });
+  run.fns = newSet();
+  run.ending.forEach((end) => end(contextDisposed()));
+  run.bindings = newMap();
+  retirePeers(run);
+};
+
+const bind = (id, name, json) => {
+  const run = runs.get(id);
+  if (run !== undefined) {
+    setBinding(run, name, parseJSON(json));
+  }
+};
+
+const applyPlugin = (id, runId, json) => {
+  const run = newRun(runId);
+  runs.set(runId, run);
+  return enter(id, run, (call) => start(call, run, parseJSON(json)));
+};
+
+nativeHold((op, a, b, c, d) => {
+  switch (op) {
+    case 'invoke':
+      return invoke('' + a, b, c, d);
+    case 'settle':
+      return settle('' + a, b);
+    case 'peer':
+      return servePeer(a, b);
+    case 'load':
+      return enter('' + a, null, (call) => load(call, b));
+    case 'apply':
+      return applyPlugin('' + a, '' + b, c);
+    case 'abort':
+      return abort('' + a, b);
+    case 'bind':
+      return bind('' + a, b, c);
+    case 'retire':
+      return retire('' + a);
+    case 'drop':
+      return dropCaller(a);
+  }
+  throw new NativeError('unknown operation ' + quote('' + op));
+});

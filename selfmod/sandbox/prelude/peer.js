@@ -1,0 +1,467 @@
+// Objects shared between machines of one worker. The side that has an object
+// exports it under a handle; the other side imports the handle as a live proxy
+// or a stub. A handle says what it is: handle % 4 is 0 for an object, 1 for a
+// function, 2 for an array.
+//
+// A request is {"run", "h", "op", "k"?, "a"?, "f"?}: op get, set, has, own, keys,
+// call (member k with the object as receiver), apply (the function itself), new;
+// k is "." and a name, or "@" and a well-known symbol's name. "f" lists handles of
+// the receiver that the sender has lost: [[handle, receipts], …]; an answer that
+// has some is {"$":"+","f":[…],"v":answer}. So what is no longer used is freed
+// without a message of its own. An answer may be a promise: "~" and its id.
+
+// exports: handle → { v, run, service, holders: caller → receipts, pinned, handle }
+const exported = newMap();
+const exportedIds = newMap();
+let exportCount = 0;
+let lastExport = 0;
+
+const GONE = 'SERVICE_GONE';
+
+const free = (e) => {
+  if (exported.delete(e.handle)) {
+    exportedIds.delete(e.v);
+    exportCount--;
+  }
+};
+
+// exportValue returns the entry of v, making it if need be. Entries end with
+// their run, or when nobody holds them.
+const exportValue = (v, run, service) => {
+  const known = exportedIds.get(v);
+  if (known !== undefined) {
+    return known;
+  }
+  if (exportCount >= LIMITS.handles) {
+    throw new NativeRangeError('too many objects and functions are shared with other plugins at once (the limit is ' + LIMITS.handles + '): share fewer, or the same ones again');
+  }
+  const shape = typeof v === 'function' ? 1 : isArray(v) ? 2 : 0;
+  const e = { __proto__: null, v, run, service, holders: newMap(), held: 0, pinned: 0, handle: ++lastExport * 4 + shape };
+  exported.set(e.handle, e);
+  exportedIds.set(v, e);
+  exportCount++;
+  return e;
+};
+
+// lose takes n receipts of a caller back; all of them when n is 0.
+const lose = (e, caller, n) => {
+  const has = e.holders.get(caller);
+  if (has === undefined) {
+    return false;
+  }
+  if (n === 0 || has <= n) {
+    e.holders.delete(caller);
+    e.held--;
+  } else {
+    e.holders.set(caller, has - n);
+  }
+  if (e.held === 0 && e.pinned === 0) {
+    free(e);
+  }
+  return true;
+};
+
+// anyRun is the holder of what went out in a request: its receiver's run is unknown.
+const anyRun = (mount) => mount + ':?';
+
+const lost = (caller, mount, frees) => {
+  for (let i = 0; i < frees.length; i++) {
+    const e = exported.get(frees[i][0]);
+    if (e !== undefined) {
+      lose(e, caller, frees[i][1]) || lose(e, anyRun(mount), frees[i][1]);
+    }
+  }
+};
+
+const mountOf = (caller) => stringSlice(caller, 0, stringIndexOf(caller, ':'));
+
+const dropCaller = (caller) => {
+  const mount = mountOf(caller);
+  exported.forEach((e) => {
+    lose(e, caller, 0);
+    lose(e, anyRun(mount), 0);
+  });
+};
+
+// imports: run:mount:handle → { ref, … }; weak, so that what nobody uses is lost.
+const imports = newMap();
+const importedRecords = newWeakMap(); // proxy → its record
+
+const registry = new NativeRegistry((rec) => {
+  if (imports.get(rec.key) === rec) {
+    imports.delete(rec.key);
+  }
+  if (!rec.run.ended) {
+    let l = rec.run.frees.get(rec.mount);
+    if (l === undefined) {
+      l = list();
+      rec.run.frees.set(rec.mount, l);
+    }
+    l[l.length] = '[' + rec.handle + ',' + rec.receipts + ']';
+  }
+});
+const register = ((f) => (proxy, rec) => f(registry, proxy, rec))(uncurry(NativeRegistry.prototype.register));
+
+// takeFrees returns the JSON list of what this run has lost of a mount, or ''.
+const takeFrees = (run, mount) => {
+  const l = run.frees.get(mount);
+  if (l === undefined) {
+    return '';
+  }
+  run.frees.delete(mount);
+  let text = '';
+  for (let i = 0; i < l.length; i++) {
+    text += (i === 0 ? '' : ',') + l[i];
+  }
+  return '[' + text + ']';
+};
+
+const CONTEXT_SHOWN = (service) =>
+  'service "' + service + '" returned a cordis Context, which the sandbox does not expose. Operate through your own plugin ctx (ctx.on / ctx.provide / ctx.tools.register) and the services you inject — never another context.';
+
+// A link is one direction of one conversation: { mount, caller, run, service }.
+// caller is who holds what goes out; run is ours.
+const peerLink = freeze({
+  __proto__: null,
+  live: true,
+  own: (v) => importedRecords.has(v) || facades.has(v),
+  out(v) {
+    if (facades.has(v)) {
+      throw typeError(CONTEXT_SHOWN(this.service));
+    }
+    const rec = importedRecords.get(v);
+    if (rec !== undefined && rec.mount === this.mount && !rec.run.ended) {
+      return ['y', rec.handle];
+    }
+    const e = exportValue(v, this.run, this.service);
+    const has = e.holders.get(this.caller);
+    e.holders.set(this.caller, has === undefined ? 1 : has + 1);
+    e.held += has === undefined ? 1 : 0;
+    return [typeof v === 'function' ? 'f' : isArray(v) ? 'a' : 'o', e.handle];
+  },
+  in(tag, handle) {
+    if (tag === 'y') {
+      const e = exported.get(handle);
+      if (e === undefined) {
+        throw codedError('an object that came back is no longer shared', GONE);
+      }
+      return e.v;
+    }
+    return importHandle(this.run, this.mount, handle, this.service, true);
+  },
+});
+const newLink = (mount, caller, run, service) => ({ __proto__: peerLink, mount, caller, run, service });
+
+// importHandle returns the proxy of another machine's handle, the same one as
+// long as it lives. counted says that the handle came with a receipt. What is
+// strongly held by the registry is the record; it must not reach the proxy, so
+// the stubs of members, which keep the proxy alive, hang on the proxy's handler.
+const importHandle = (run, mount, handle, service, counted) => {
+  const key = run.id + ':' + mount + ':' + handle;
+  let rec = imports.get(key);
+  let proxy = rec === undefined ? undefined : weakDeref(rec.ref);
+  if (proxy === undefined) {
+    rec = { __proto__: null, key, run, mount, handle, service, receipts: 0, ref: null, link: newLink(mount, anyRun(mount), run, service) };
+    const shape = handle % 4;
+    const h = { __proto__: shape === 1 ? functionHandler : objectHandler, rec, stubs: null, proxy: null };
+    proxy = new NativeProxy(shape === 1 ? function () {} : shape === 2 ? [] : {}, h);
+    rec.ref = new NativeWeakRef(proxy);
+    imports.set(key, rec);
+    importedRecords.set(proxy, rec);
+    labels.set(proxy, (shape === 1 ? 'function' : 'object') + ' of ' + (service === '' ? 'another plugin' : 'service ' + quote(service)));
+    register(proxy, rec);
+  }
+  rec.receipts += counted ? 1 : 0;
+  return proxy;
+};
+
+const goneError = (rec) =>
+  codedError(
+    rec.service === ''
+      ? 'this object is gone: the mount that it belongs to was unmounted or restarted'
+      : 'service "' + rec.service + '" is gone: the mount that provided it was unmounted or restarted',
+    GONE,
+  );
+
+// readAnswer makes a value of an answer's JSON text.
+const readAnswer = (h, key, json) => {
+  const rec = h.rec;
+  if (json === '') {
+    return undefined;
+  }
+  let v = parseJSON(json);
+  if (typeof v === 'object' && v !== null && own(v, '$') === '+') {
+    lost(anyRun(rec.mount), rec.mount, v.f);
+    v = own(v, 'v');
+  }
+  if (typeof v === 'object' && v !== null && own(v, '$') === 'm') {
+    return memberStub(h, key);
+  }
+  return decode(v, rec.link);
+};
+
+const peerFailure = (rec, e) => {
+  const code = isObject(e) ? textOf(e, 'code') : '';
+  return code === GONE || code === 'NO_MOUNT' ? goneError(rec) : e;
+};
+
+// ask sends one request about the handler's object and returns its value, or a promise.
+const ask = (h, op, key, args) => {
+  const rec = h.rec;
+  const run = rec.run;
+  if (run.ended) {
+    throw endedError(run);
+  }
+  let text = '{"run":' + run.id + ',"h":' + rec.handle + ',"op":"' + op + '"';
+  if (key !== undefined) {
+    text += ',"k":' + (typeof key === 'symbol' ? '"@' + wellKnownNames.get(key) + '"' : quote('.' + key));
+  }
+  if (args !== undefined) {
+    const n = args.length;
+    text += ',"a":[';
+    for (let i = 0; i < n; i++) {
+      text += (i === 0 ? '' : ',') + encode(args[i], rec.link);
+    }
+    text += ']';
+  }
+  const frees = takeFrees(run, rec.mount);
+  text += frees === '' ? '}' : ',"f":' + frees + '}';
+  let reply;
+  try {
+    reply = host('peer', '' + rec.mount, text);
+    if (reply === undefined || reply[0] !== '~') {
+      return readAnswer(h, key, answer(reply));
+    }
+  } catch (e) {
+    throw peerFailure(rec, e);
+  }
+  return awaitId(stringSlice(reply, 1), (json) => readAnswer(h, key, json));
+};
+
+// memberStub is a method of a peer's object; calling it is one request.
+const memberStub = (h, key) => {
+  if (h.stubs === null) {
+    h.stubs = newMap();
+    h.proxy = weakDeref(h.rec.ref);
+  }
+  let stub = h.stubs.get(key);
+  if (stub === undefined) {
+    stub = (...args) => ask(h, 'call', key, args);
+    hide(stub, 'name', typeof key === 'symbol' ? symbolText(key) : key);
+    h.stubs.set(key, stub);
+  }
+  return stub;
+};
+
+const member = (h, key) => {
+  if (typeof key === 'symbol' && !wellKnownNames.has(key)) {
+    return undefined;
+  }
+  const stub = h.stubs === null ? undefined : h.stubs.get(key);
+  return stub === undefined ? ask(h, 'get', key) : stub;
+};
+
+const refuseChange = () => {
+  throw typeError('an object of another plugin can be read, called and assigned to, not redefined');
+};
+
+const objectHandler = freeze({
+  __proto__: null,
+  get(target, key) {
+    if (key === '__proto__') {
+      return getPrototypeOf(target);
+    }
+    if (key === 'constructor' || (key === 'length' && isArray(target) && this.rec.run.ended)) {
+      return target[key];
+    }
+    return member(this, key);
+  },
+  set(target, key, value) {
+    if (typeof key === 'symbol' || key === '__proto__') {
+      refuseChange();
+    }
+    if (this.stubs !== null) {
+      this.stubs.delete(key);
+    }
+    ask(this, 'set', key, [value]);
+    return true;
+  },
+  has(target, key) {
+    return typeof key === 'symbol' ? wellKnownNames.has(key) && ask(this, 'has', key) === true : ask(this, 'has', key) === true;
+  },
+  ownKeys(target) {
+    const keys = ask(this, 'keys');
+    if (isArray(target)) {
+      show(keys, keys.length, 'length');
+    }
+    return keys;
+  },
+  getOwnPropertyDescriptor(target, key) {
+    if (typeof key === 'symbol') {
+      return undefined;
+    }
+    if (key === 'length' && isArray(target)) {
+      return { __proto__: null, value: ask(this, 'get', key), writable: true, enumerable: false, configurable: false };
+    }
+    if (ask(this, 'own', key) !== true) {
+      return undefined;
+    }
+    return { __proto__: null, value: member(this, key), writable: true, enumerable: true, configurable: true };
+  },
+  deleteProperty: refuseChange,
+  defineProperty: refuseChange,
+  setPrototypeOf: refuseChange,
+  preventExtensions: refuseChange,
+});
+
+const localFunctionKeys = newSet();
+for (let names = ['name', 'length', 'prototype', 'call', 'apply', 'bind', 'toString', 'constructor', '__proto__', 'arguments', 'caller'], i = 0; i < names.length; i++) {
+  localFunctionKeys.add(names[i]);
+}
+
+const functionHandler = freeze({
+  __proto__: null,
+  apply(target, self, args) {
+    return ask(this, 'apply', undefined, args);
+  },
+  construct(target, args) {
+    const v = ask(this, 'new', undefined, args);
+    if (!isObject(v)) {
+      throw typeError('the class of another plugin gave no object');
+    }
+    return v;
+  },
+  get(target, key) {
+    return typeof key === 'symbol' || localFunctionKeys.has(key) ? target[key] : member(this, key);
+  },
+  set: objectHandler.set,
+  deleteProperty: refuseChange,
+  defineProperty: refuseChange,
+  setPrototypeOf: refuseChange,
+  preventExtensions: refuseChange,
+});
+
+// Below: this machine is the one that is asked.
+
+let lastPromise = 0;
+
+const keyOf = (k) => (k[0] === '@' ? wellKnown[stringSlice(k, 1)] : stringSlice(k, 1));
+
+const callMember = (e, f, key, link, a) => {
+  if (typeof f !== 'function') {
+    const name = typeof key === 'string' ? key : symbolText(key);
+    throw typeError(name + ' is not a function' + (e.service === '' ? '' : ' of service "' + e.service + '"'));
+  }
+  const args = [];
+  for (let i = 0; i < a.length; i++) {
+    show(args, i, decode(a[i], link));
+  }
+  return args;
+};
+
+// perform does what a request asks for; memberAnswer stands for "it is a function".
+const memberAnswer = freeze({ __proto__: null });
+const perform = (e, r, link) => {
+  const v = e.v;
+  const k = own(r, 'k');
+  const key = k === undefined ? undefined : keyOf(k);
+  switch (r.op) {
+    case 'get': {
+      const m = reflectGet(v, key);
+      return typeof m === 'function' && !importedRecords.has(m) ? memberAnswer : m;
+    }
+    case 'call': {
+      const f = v[key];
+      return apply(f, v, callMember(e, f, key, link, r.a));
+    }
+    case 'apply':
+      return apply(v, undefined, callMember(e, v, 'the value', link, r.a));
+    case 'new':
+      return construct(v, callMember(e, v, 'the value', link, r.a));
+    case 'set':
+      if (!reflectSet(v, key, decode(r.a[0], link))) {
+        throw typeError('cannot assign ' + quote(cut('' + key, 60)));
+      }
+      return undefined;
+    case 'has':
+      return reflectHas(v, key);
+    case 'own': {
+      const d = getOwnPropertyDescriptor(v, key);
+      return d !== undefined && d.enumerable === true;
+    }
+    case 'keys':
+      return keysOf(v);
+  }
+  throw typeError('a request that is not known');
+};
+
+const reply = (v, link) => {
+  try {
+    let json = v === memberAnswer ? '{"$":"m"}' : v === undefined ? '' : encode(v, link);
+    const frees = takeFrees(link.run, link.mount);
+    if (frees !== '') {
+      json = '{"$":"+","f":' + frees + (json === '' ? '}' : ',"v":' + json + '}');
+    }
+    return '=' + json;
+  } catch (e) {
+    return failed(e);
+  }
+};
+
+// servePeer answers another machine. caller is "mount:run" of the one that asks.
+const servePeer = (caller, json) => {
+  const r = parseJSON(json);
+  const mount = mountOf(caller);
+  const frees = own(r, 'f');
+  if (frees !== undefined) {
+    lost(caller, mount, frees);
+  }
+  const e = exported.get(r.h);
+  if (e === undefined || e.run.ended) {
+    return '!{"name":"Error","message":"the object is no longer shared","code":"' + GONE + '"}';
+  }
+  const link = newLink(+mount, caller, e.run, e.service);
+  let v;
+  try {
+    v = perform(e, r, link);
+  } catch (error) {
+    return failed(error);
+  }
+  if (!isObject(v) || v === memberAnswer || facades.has(v) || (importedRecords.has(v) && r.op === 'get')) {
+    return reply(v, link);
+  }
+  let text = '';
+  let later = '';
+  const finish = (t) => {
+    if (later === '') {
+      text = t;
+    } else {
+      host('peerdone', later, t);
+    }
+  };
+  const pending = settled(
+    v,
+    (value) => finish(reply(value, link)),
+    (error) => finish(failed(error)),
+  );
+  if (!pending) {
+    return text;
+  }
+  later = '' + ++lastPromise;
+  return '~' + later;
+};
+
+// retirePeers ends what a run exported and imported.
+const retirePeers = (run) => {
+  exported.forEach((e) => {
+    if (e.run === run) {
+      free(e);
+    }
+  });
+  imports.forEach((rec, key) => {
+    if (rec.run === run) {
+      imports.delete(key);
+    }
+  });
+  run.frees = newMap();
+};

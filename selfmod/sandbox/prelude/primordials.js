@@ -1,0 +1,145 @@
+// Everything of the language that the prelude uses, captured before any other
+// code runs. Rules for all parts of the prelude, since a mount may replace any
+// intrinsic and poison any prototype:
+//   - no for-of, no spread, no array destructuring, no template with a
+//     substitution (the engine compiles that to a call of concat), no regular
+//     expression, no await: all of them use what can be patched;
+//   - methods are called through the functions below or on safe containers;
+//   - lists are grown by index only when made by list(), whose prototype is
+//     null, so that no numeric setter on a prototype can see or stop it;
+//   - a property that may be missing is read with own(), since a missing one is
+//     looked for on Object.prototype.
+
+const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
+const reflectGet = Reflect.get;
+const reflectSet = Reflect.set;
+const reflectHas = Reflect.has;
+const reflectDefine = Reflect.defineProperty;
+const uncurry = ((bind, call) => (fn) => apply(bind, call, [fn]))(Function.prototype.bind, Function.prototype.call);
+
+const ObjectPrototype = Object.prototype;
+const ArrayPrototype = Array.prototype;
+const FunctionPrototype = Function.prototype;
+const create = Object.create;
+const freeze = Object.freeze;
+const keysOf = Object.keys;
+const isFrozen = Object.isFrozen;
+const hasOwn = Object.hasOwn;
+const defineProperty = Object.defineProperty;
+const isArray = Array.isArray;
+const classOf = uncurry(ObjectPrototype.toString);
+const functionText = uncurry(FunctionPrototype.toString);
+const isPrototypeOf = uncurry(ObjectPrototype.isPrototypeOf);
+
+const NativeString = String;
+const NativeNumber = Number;
+const NativeBigInt = BigInt;
+const NativeProxy = Proxy;
+const NativeSymbol = Symbol;
+const stringSlice = uncurry(String.prototype.slice);
+const stringIndexOf = uncurry(String.prototype.indexOf);
+const stringStartsWith = uncurry(String.prototype.startsWith);
+const charCodeAt = uncurry(String.prototype.charCodeAt);
+const fromCharCode = String.fromCharCode;
+const symbolText = uncurry(Symbol.prototype.toString);
+const bigintText = uncurry(BigInt.prototype.toString);
+const symbolFor = Symbol.for;
+const symbolKeyFor = Symbol.keyFor;
+const isFiniteNumber = Number.isFinite;
+const isInteger = Number.isInteger;
+const floor = Math.floor;
+const min = Math.min;
+const now = Date.now;
+const parseJSON = JSON.parse;
+const stringifyJSON = JSON.stringify;
+
+const errors = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError, AggregateError };
+const NativeError = Error;
+const NativeTypeError = TypeError;
+const NativeRangeError = RangeError;
+const ErrorPrototype = Error.prototype;
+const isErrorObject = Error.isError || null;
+
+const NativePromise = Promise;
+const promiseThen = uncurry(Promise.prototype.then);
+const NativeMap = Map;
+const NativeSet = Set;
+const NativeDate = Date;
+const NativeRegExp = RegExp;
+const NativeWeakRef = WeakRef;
+const NativeRegistry = FinalizationRegistry;
+const weakDeref = uncurry(WeakRef.prototype.deref);
+const dateValue = uncurry(Date.prototype.getTime);
+const dateISO = uncurry(Date.prototype.toISOString);
+const mapEach = uncurry(Map.prototype.forEach);
+const setEach = uncurry(Set.prototype.forEach);
+const mapSet = uncurry(Map.prototype.set);
+const setAdd = uncurry(Set.prototype.add);
+const mapSize = uncurry(getOwnPropertyDescriptor(Map.prototype, 'size').get);
+const setSize = uncurry(getOwnPropertyDescriptor(Set.prototype, 'size').get);
+
+const NativeUint8Array = Uint8Array;
+const NativeUint16Array = Uint16Array;
+const NativeArrayBuffer = ArrayBuffer;
+const NativeDataView = DataView;
+const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
+const typedTag = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, NativeSymbol.toStringTag).get);
+const typedBuffer = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'buffer').get);
+const typedOffset = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'byteOffset').get);
+const typedBytes = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'byteLength').get);
+const typedLength = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'length').get);
+const typedSlice = uncurry(TypedArrayPrototype.slice);
+const typedSubarray = uncurry(TypedArrayPrototype.subarray);
+const typedSet = uncurry(TypedArrayPrototype.set);
+const bufferBytes = uncurry(getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength').get);
+const bufferTransfer = uncurry(ArrayBuffer.prototype.transfer);
+const viewBuffer = uncurry(getOwnPropertyDescriptor(DataView.prototype, 'buffer').get);
+const viewOffset = uncurry(getOwnPropertyDescriptor(DataView.prototype, 'byteOffset').get);
+const viewBytes = uncurry(getOwnPropertyDescriptor(DataView.prototype, 'byteLength').get);
+const toBase64 = uncurry(Uint8Array.prototype.toBase64);
+const fromBase64 = Uint8Array.fromBase64;
+const regexpSource = uncurry(getOwnPropertyDescriptor(RegExp.prototype, 'source').get);
+const regexpFlags = uncurry(getOwnPropertyDescriptor(RegExp.prototype, 'flags').get);
+
+const GeneratorFunctionPrototype = getPrototypeOf(function* () {});
+const AsyncFunctionPrototype = getPrototypeOf(async function () {});
+const AsyncGeneratorFunctionPrototype = getPrototypeOf(async function* () {});
+
+// Containers whose methods nobody else can reach: the native ones, on a
+// prototype of our own.
+const safe = (prototype, names) => {
+  const methods = create(null);
+  for (let i = 0; i < names.length; i++) {
+    methods[names[i]] = prototype[names[i]];
+  }
+  return freeze(methods);
+};
+const safeMap = safe(Map.prototype, ['get', 'set', 'has', 'delete', 'forEach']);
+const safeSet = safe(Set.prototype, ['add', 'has', 'delete', 'forEach']);
+const safeWeakMap = safe(WeakMap.prototype, ['get', 'set', 'has', 'delete']);
+const NativeWeakMap = WeakMap;
+const newMap = () => setProto(new NativeMap(), safeMap);
+const newSet = () => setProto(new NativeSet(), safeSet);
+const newWeakMap = () => setProto(new NativeWeakMap(), safeWeakMap);
+const setProto = Object.setPrototypeOf;
+
+// list returns an array that can be grown by index whatever the prototypes hold.
+// toArray gives it (or nothing) the prototype that other code expects.
+const list = () => setProto([], null);
+const toArray = (l) => setProto(l, ArrayPrototype);
+
+// own reads a property that may be missing.
+const own = (o, k) => (hasOwn(o, k) ? o[k] : undefined);
+const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
+
+// hide defines a property as the language's own are: not enumerable.
+const hide = (o, k, value) => defineProperty(o, k, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
+// show defines an ordinary property, whatever setters the prototypes have.
+const show = (o, k, value) => defineProperty(o, k, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+
+// quote gives the JSON text of a string.
+const quote = stringifyJSON;
+const cut = (s, n) => (s.length <= n ? s : stringSlice(s, 0, n) + '…');
+
+const nothing = () => {};
+const resolved = new NativePromise((resolve) => resolve());

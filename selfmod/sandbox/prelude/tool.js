@@ -1,0 +1,368 @@
+// harness.defineTool, registering tools, and entering them.
+
+// definitions: what defineTool returned → { name, execute, output, … }. The
+// marker that cannot be forged.
+const definitions = newWeakMap();
+
+const toolError = (name, text) => typeError('harness.defineTool ' + (name === '' ? '' : quote(cut(name, 64)) + ' ') + text);
+
+// specText is the JSON text of a schema written by the author.
+const specText = (name, root, v) => {
+  try {
+    return exactText(v, root);
+  } catch (e) {
+    const l = lossy(e);
+    if (l === undefined) {
+      throw e;
+    }
+    const hint = l.hint === '' ? '' : '; ' + l.hint;
+    switch (l.kind) {
+      case 'circular':
+        throw toolError(name, l.path + ' is circular');
+      case 'deep':
+        throw toolError(name, l.path + ' ' + l.what);
+      case 'keys':
+        throw toolError(name, l.path + ' must contain only own enumerable string keys (it ' + l.what + hint + ')');
+    }
+    throw toolError(name, l.path + ' must be lossless JSON data (it ' + l.what + hint + ')');
+  }
+};
+
+const validName = (name) => {
+  for (let i = 0; i < name.length; i++) {
+    const c = charCodeAt(name, i);
+    if (!((c >= 48 && c <= 57) || (c >= 65 && c <= 90) || (c >= 97 && c <= 122) || c === 95 || c === 45)) {
+      return false;
+    }
+  }
+  return name.length >= 1 && name.length <= 64;
+};
+
+const isRecord = (v) => typeof v === 'object' && v !== null && !isArray(v);
+
+const optionalFunction = (name, what, f) => {
+  if (f !== undefined && f !== null && typeof f !== 'function') {
+    throw toolError(name, what + ' must be a function when present, got ' + kindOf(f));
+  }
+  return typeof f === 'function' ? f : undefined;
+};
+
+const EXAMPLE = " — e.g. output: { schema: { type: 'string' }, render(args, value) { return [{ type: 'text', text: value }] } }";
+
+const checkHead = (options) => {
+  const name = options.name;
+  if (typeof name !== 'string') {
+    throw toolError('', 'name must be a string, got ' + kindOf(name));
+  }
+  if (!validName(name)) {
+    throw toolError(name, 'name must match ' + LIMITS.toolName);
+  }
+  const description = options.description;
+  if (description !== undefined && typeof description !== 'string') {
+    throw toolError(name, 'description must be a string, got ' + kindOf(description));
+  }
+  const title = options.title;
+  if (title !== undefined && typeof title !== 'string') {
+    throw toolError(name, 'title must be a string when present, got ' + kindOf(title));
+  }
+  const timeoutMs = options.timeoutMs;
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && isFiniteNumber(timeoutMs) && timeoutMs > 0)) {
+    throw toolError(name, 'timeoutMs must be a positive finite number, got ' + kindOf(timeoutMs));
+  }
+  return { __proto__: null, name, description: description === undefined ? '' : description, title, timeoutMs };
+};
+
+// defineTool checks in the order of the documentation, reads each property once,
+// and lets the worker validate both schemas.
+const defineTool = (options) => {
+  if (!isRecord(options)) {
+    throw toolError('', 'options must be an object { name, description, parameters, output, execute }, got ' + kindOf(options));
+  }
+  const d = checkHead(options);
+  const name = d.name;
+  const parameters = options.parameters;
+  if (!isRecord(parameters)) {
+    throw toolError(name, 'parameters must be a ParameterSchemaSpec object, got ' + kindOf(parameters) + ' (use parameters: {} for a tool without parameters)');
+  }
+  d.parameters = specText(name, 'parameters', parameters);
+  const output = options.output;
+  const schema = isRecord(output) ? output.schema : undefined;
+  if (schema === undefined) {
+    throw toolError(name, 'output must declare { schema, render, presentationMeta? }' + EXAMPLE);
+  }
+  d.output = output;
+  d.render = output.render;
+  if (typeof d.render !== 'function') {
+    throw toolError(name, 'output.render must be a function' + EXAMPLE);
+  }
+  d.meta = optionalFunction(name, 'output.presentationMeta', output.presentationMeta);
+  d.options = options;
+  d.execute = options.execute;
+  if (typeof d.execute !== 'function') {
+    throw toolError(name, 'execute must be a function: async execute(args, exec) { return value }, got ' + kindOf(d.execute));
+  }
+  d.safe = optionalFunction(name, 'isConcurrencySafe', options.isConcurrencySafe);
+  d.presentCall = optionalFunction(name, 'presentCall', options.presentCall);
+  d.presentResult = optionalFunction(name, 'presentResult', options.presentResult);
+  d.finalize = optionalFunction(name, 'finalizeContent', options.finalizeContent);
+  d.schema = specText(name, 'output.schema', schema);
+  answer(host('check', '{"name":' + quote(name) + ',"parameters":' + d.parameters + ',"output":' + d.schema + '}'));
+  const tool = freeze({ name, description: d.description, parameters, output, execute: d.execute });
+  definitions.set(tool, d);
+  labels.set(tool, 'tool ' + quote(name));
+  return tool;
+};
+
+const NOT_DEFINED = 'dynamic tool registration must use a tool returned by harness.defineTool(...)';
+
+const registerIn = (run, tool) => {
+  active(run);
+  const d = isObject(tool) ? definitions.get(tool) : undefined;
+  if (d === undefined) {
+    throw typeError(NOT_DEFINED + ', got ' + kindOf(tool));
+  }
+  const entry = addFunction(run, 'tool', undefined, d);
+  const has = (f) => (f === undefined ? 'false' : 'true');
+  return enlist(
+    entry,
+    'tool',
+    '{"fn":' + entry.id + ',"name":' + quote(d.name) + ',"description":' + quote(d.description) +
+      (d.title === undefined ? '' : ',"title":' + quote(d.title)) +
+      ',"parameters":' + d.parameters + ',"output":' + d.schema +
+      (d.timeoutMs === undefined ? '' : ',"timeoutMs":' + d.timeoutMs) +
+      ',"has":{"render":true,"meta":' + has(d.meta) + ',"finalize":' + has(d.finalize) + ',"safe":' + has(d.safe) +
+      ',"presentCall":' + has(d.presentCall) + ',"presentResult":' + has(d.presentResult) + '}}',
+  );
+};
+
+const registerTool = (ctx, tool) => {
+  const run = isObject(ctx) ? facades.get(ctx) : undefined;
+  if (run === undefined) {
+    const swapped = isObject(ctx) && definitions.has(ctx) ? ' The tool comes second.' : '';
+    throw typeError('harness.registerTool(ctx, tool): the first argument must be the ctx that apply(ctx) received, got ' + kindOf(ctx) + '.' + swapped);
+  }
+  return registerIn(run, tool);
+};
+
+// exec is the second argument of execute.
+
+const digits = (id) => {
+  for (let i = 0; i < id.length; i++) {
+    const c = charCodeAt(id, i);
+    if (c < 48 || c > 57) {
+      return quote(id);
+    }
+  }
+  return id === '' ? '""' : id;
+};
+
+const progressNumber = (k, v) => {
+  if (v === undefined) {
+    return '';
+  }
+  if (typeof v !== 'number' || !isFiniteNumber(v)) {
+    throw typeError('exec.progress: ' + k + ' must be a finite number, got ' + kindOf(v));
+  }
+  return ',"' + k + '":' + v;
+};
+
+const sendProgress = (call, p) => {
+  const report = typeof p === 'string' ? { __proto__: null, text: p } : p;
+  if (!isRecord(report)) {
+    throw typeError('exec.progress takes { text?, done?, total? }, got ' + kindOf(p));
+  }
+  const text = report.text;
+  if (text !== undefined && typeof text !== 'string') {
+    throw typeError('exec.progress: text must be a string, got ' + kindOf(text));
+  }
+  const done = progressNumber('done', report.done);
+  const total = progressNumber('total', report.total);
+  if (!call.finished) {
+    send(call.id, call.run, 'progress', '{"call":' + digits(call.id) + (text === undefined ? '' : ',"text":' + quote(cut(text, LIMITS.progress))) + done + total + '}');
+  }
+};
+
+const deferContext = (call, message) => {
+  let text;
+  try {
+    text = losslessText(message, 'message');
+  } catch (e) {
+    const l = lossy(e);
+    throw l === undefined ? e : typeError('exec.deferContext: the message must be lossless JSON data: ' + e.message);
+  }
+  if (!call.finished) {
+    send(call.id, call.run, 'defer', '{"call":' + digits(call.id) + ',"message":' + text + '}');
+  }
+};
+
+const makeExec = (call, head, args) => {
+  const exec = {
+    callId: own(head, 'callId'),
+    rootCallId: own(head, 'rootCallId'),
+    name: own(head, 'name'),
+    arguments: args,
+    get signal() {
+      if (call.signal === null) {
+        call.signal = makeSignal();
+        if (call.aborted) {
+          fire(call.signal, call.reason);
+        }
+      }
+      return call.signal;
+    },
+    progress: (p) => sendProgress(call, p),
+    deferContext: (message) => deferContext(call, message),
+    concludeTurn: () => {
+      if (!call.finished) {
+        send(call.id, call.run, 'conclude', '{"call":' + digits(call.id) + '}');
+      }
+    },
+  };
+  return freeze(exec);
+};
+
+// Checks of what the members return.
+
+const resultText = (v) => {
+  let text;
+  try {
+    text = losslessText(v, 'value');
+  } catch (e) {
+    const l = lossy(e);
+    if (l === undefined) {
+      throw e;
+    }
+    const where = l.path === 'value' ? 'it ' + l.what : messageOf(e);
+    const hint = v === undefined ? 'did execute forget to return?' : l.hint;
+    throw typeError('harness.defineTool execute result must be lossless JSON data: ' + where + (hint === '' ? '' : ' — ' + hint));
+  }
+  if (text.length > LIMITS.result) {
+    throw new NativeRangeError('harness.defineTool execute result is ' + text.length + ' bytes of JSON; the limit is ' + LIMITS.result + '. Return a part, or a summary and where the rest is.');
+  }
+  return text;
+};
+
+// preview is compact JSON cut at LIMITS.preview.
+const preview = (v) => {
+  if (v === undefined) {
+    return 'undefined';
+  }
+  let text;
+  try {
+    text = losslessText(v, 'value');
+  } catch {
+    text = typeof v === 'object' ? inspect(v, LIMITS.preview) : kindOf(v);
+  }
+  return cut(text, LIMITS.preview);
+};
+
+const contentText = (what, v) => {
+  let ok = isArray(v);
+  for (let i = 0; ok && i < v.length; i++) {
+    ok = isRecord(v[i]) && typeof v[i].type === 'string';
+  }
+  if (!ok) {
+    throw typeError(what + ' returned ' + preview(v) + " — it must return an ARRAY of content blocks:\n  ✓ return [{ type: 'text', text: String(value) }]");
+  }
+  return jsonOf(what + ' result', v);
+};
+
+// jsonOf is the text of a lossless value, named in the error by what it is.
+const jsonOf = (what, v) => {
+  let text;
+  try {
+    text = losslessText(v, 'value');
+  } catch (e) {
+    const l = lossy(e);
+    if (l === undefined) {
+      throw e;
+    }
+    throw typeError(what + ' must be lossless JSON data: ' + (l.path === 'value' ? 'it ' + l.what : messageOf(e)) + (l.hint === '' ? '' : ' — ' + l.hint));
+  }
+  if (text.length > LIMITS.result) {
+    throw new NativeRangeError(what + ' is ' + text.length + ' bytes of JSON; the limit is ' + LIMITS.result);
+  }
+  return text;
+};
+
+// enterTool runs execute, then render, then presentationMeta, each an entry of
+// its own; the failures of the last two travel beside the value.
+const enterTool = (call, d, a) => {
+  const args = freezeDeep(own(a, 'args'));
+  const head = own(a, 'exec');
+  const withMeta = d.meta !== undefined && own(head, 'nested') !== true;
+  let text;
+  let copy;
+  const project = () => {
+    phase(call, 'render');
+    attempt(
+      () => apply(d.render, d.output, [args, copy]),
+      (v) => {
+        text += ',"content":' + contentText('output.render', v);
+        meta();
+      },
+      (e) => {
+        text += ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE));
+        meta();
+      },
+    );
+  };
+  const meta = () => {
+    if (!withMeta) {
+      return finish(call, '=' + text + '}');
+    }
+    phase(call, 'presentationMeta');
+    attempt(
+      () => apply(d.meta, d.output, [args, copy]),
+      (v) => {
+        text += v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v);
+        finish(call, '=' + text + '}');
+      },
+      (e) => {
+        text += ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE));
+        finish(call, '=' + text + '}');
+      },
+    );
+  };
+  attempt(
+    () => apply(d.execute, d.options, [args, makeExec(call, head, args)]),
+    (v) => {
+      const value = resultText(v);
+      copy = isObject(v) ? freezeDeep(parseJSON(value)) : v;
+      text = '{"value":' + value;
+      project();
+    },
+    (e) => finish(call, failed(e)),
+  );
+};
+
+const thisValue = (a) => freezeDeep(own(a, 'value'));
+
+// members: the other kinds of entry into a tool.
+const toolMembers = {
+  __proto__: null,
+  render: (call, d, a) =>
+    once(call, () => apply(d.render, d.output, [freezeDeep(own(a, 'args')), thisValue(a)]), (v) => contentText('output.render', v)),
+  meta: (call, d, a) =>
+    once(call, () => (d.meta === undefined ? undefined : apply(d.meta, d.output, [freezeDeep(own(a, 'args')), thisValue(a)])), (v) =>
+      v === undefined ? '' : jsonOf('output.presentationMeta result', v),
+    ),
+  finalize: (call, d, a) =>
+    once(
+      call,
+      () => (d.finalize === undefined ? undefined : apply(d.finalize, d.options, [makeExec(call, own(a, 'exec'), freezeDeep(own(own(a, 'exec'), 'arguments'))), freezeDeep(own(a, 'result'))])),
+      (v) => (v === undefined ? '' : contentText('finalizeContent', v)),
+    ),
+  safe: (call, d, a) =>
+    finish(call, (d.safe === undefined ? undefined : apply(d.safe, d.options, [freezeDeep(own(a, 'args'))])) === true ? '=true' : '=false'),
+  presentCall: (call, d, a) =>
+    once(call, () => (d.presentCall === undefined ? undefined : apply(d.presentCall, d.options, [freezeDeep(own(a, 'args'))])), (v) => cardText('presentCall', v)),
+  presentResult: (call, d, a) =>
+    once(
+      call,
+      () => (d.presentResult === undefined ? undefined : apply(d.presentResult, d.options, [freezeDeep(own(a, 'args')), freezeDeep(own(a, 'result'))])),
+      (v) => cardText('presentResult', v),
+    ),
+};
+
+const cardText = (what, v) => (v === undefined || v === null ? '' : jsonOf(what + ' result', v));
