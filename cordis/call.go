@@ -3,6 +3,7 @@ package cordis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,10 +25,9 @@ type entry struct {
 // is a context.Context, so that the chain travels with it. Small on purpose: a
 // dispatch makes one for every listener.
 type frame struct {
-	in         *entry
-	at         *site
-	prev, next *frame // in the fiber's list of running calls
-	linked     bool   // guarded by the fiber's calls.mu
+	in     *entry
+	at     *site
+	linked bool // among the fiber's running calls; guarded by its calls.mu
 }
 
 var _ context.Context = (*frame)(nil)
@@ -79,50 +79,38 @@ func CallersIn(ctx context.Context) []*Fiber {
 	return out
 }
 
-// calls are the running calls of a fiber.
+// calls are the running calls of a fiber, oldest first.
 type calls struct {
 	mu       sync.Mutex
 	open     bool // calls are admitted without asking
 	draining bool // the fiber wants a step when the last call leaves
-	head     *frame
-	n        int
+	frames   []*frame
 	drained  int // calls that ended since the gate was closed
 }
 
 func (c *calls) link(fr *frame) {
 	fr.linked = true
-	if fr.next = c.head; fr.next != nil {
-		fr.next.prev = fr
-	}
-	c.head = fr
-	c.n++
+	c.frames = append(c.frames, fr)
 }
 
+// unlink looks from the end: most calls end in reverse order.
 func (c *calls) unlink(fr *frame) {
 	fr.linked = false
-	if fr.prev == nil {
-		c.head = fr.next
-	} else {
-		fr.prev.next = fr.next
+	last := len(c.frames) - 1
+	i := last
+	for c.frames[i] != fr {
+		i--
 	}
-	if fr.next != nil {
-		fr.next.prev = fr.prev
-	}
-	fr.prev, fr.next = nil, nil
-	c.n--
+	copy(c.frames[i:], c.frames[i+1:])
+	c.frames[last] = nil
+	c.frames = c.frames[:last]
 }
 
 // running gives the running calls, oldest first.
 func (c *calls) running() []*frame {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]*frame, c.n)
-	i := c.n
-	for fr := c.head; fr != nil; fr = fr.next {
-		i--
-		out[i] = fr
-	}
-	return out
+	return slices.Clone(c.frames)
 }
 
 func (c *calls) setOpen(open bool) {
@@ -194,7 +182,7 @@ func (f *Fiber) leave(fr *frame) {
 	if !c.open {
 		c.drained++
 	}
-	last := c.draining && c.n == 0
+	last := c.draining && len(c.frames) == 0
 	c.mu.Unlock()
 	if last {
 		f.rt.mu.Lock()
@@ -269,7 +257,7 @@ func (f *Fiber) drain() bool {
 			next = limits[i]
 		}
 	}
-	left := f.calls.n
+	left := len(f.calls.frames)
 	f.calls.draining = true
 	f.calls.mu.Unlock()
 	if left == 0 {
