@@ -22,10 +22,18 @@ func TestExportedDocumented(t *testing.T) {
 	}
 }
 
+// wellKnown are methods whose contract is an interface of the standard library.
+var wellKnown = map[string]bool{
+	"Error": true, "Unwrap": true, "Is": true, "As": true, "String": true, "GoString": true,
+	"MarshalJSON": true, "UnmarshalJSON": true, "MarshalText": true, "UnmarshalText": true,
+	"Read": true, "Write": true, "Close": true, "Len": true, "Less": true, "Swap": true,
+}
+
 func undocumented(decl ast.Decl) []*ast.Ident {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
-		if decl.Doc == nil && decl.Name.IsExported() && receiverExported(decl) {
+		known := decl.Recv != nil && wellKnown[decl.Name.Name]
+		if decl.Doc == nil && decl.Name.IsExported() && receiverExported(decl) && !known {
 			return []*ast.Ident{decl.Name}
 		}
 	case *ast.GenDecl:
