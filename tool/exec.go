@@ -67,12 +67,12 @@ type Exec struct {
 	Tool *View
 
 	registry   *Registry
-	ctx        context.Context // of Execute, for progress
 	onProgress func(Progress)
 	depth      int                   // of Parent calls around it
 	reach      cordis.DispatchOption // selects the waterfall listeners it meets
 
 	mu           sync.Mutex
+	ctx          context.Context // of Execute, then of the body: the chain that reports progress
 	over         bool
 	reporting    bool
 	tokens       float64 // of the progress rate
@@ -93,7 +93,8 @@ const (
 // report: what comes too fast, at once from two goroutines, or after the end
 // of the call is dropped.
 func (e *Exec) Progress(p Progress) {
-	if !e.startReport() {
+	ctx, ok := e.startReport()
+	if !ok {
 		return
 	}
 	defer e.endReport()
@@ -102,7 +103,7 @@ func (e *Exec) Progress(p Progress) {
 	if e.onProgress != nil {
 		e.registry.contain("progress callback", func() { e.onProgress(p) })
 	}
-	Progressed.Emit(e.ctx, e.registry.ctx, ProgressReport{Exec: e, Progress: p})
+	Progressed.Emit(ctx, e.registry.ctx, ProgressReport{Exec: e, Progress: p})
 }
 
 func finite(f *float64) *float64 {
@@ -112,11 +113,19 @@ func finite(f *float64) *float64 {
 	return f
 }
 
-func (e *Exec) startReport() bool {
+// began notes the context that the body got.
+func (e *Exec) began(ctx context.Context) {
+	e.mu.Lock()
+	e.ctx = ctx
+	e.mu.Unlock()
+}
+
+// startReport admits a report and returns the chain that it belongs to.
+func (e *Exec) startReport() (context.Context, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over {
-		return false
+		return nil, false
 	}
 	now := time.Now()
 	if e.lastReport.IsZero() {
@@ -127,11 +136,11 @@ func (e *Exec) startReport() bool {
 	e.lastReport = now
 	if e.reporting || e.tokens < 1 {
 		e.dropped++
-		return false
+		return nil, false
 	}
 	e.tokens--
 	e.reporting = true
-	return true
+	return e.ctx, true
 }
 
 func (e *Exec) endReport() {

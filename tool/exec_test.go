@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +50,23 @@ func TestProgress(t *testing.T) {
 	kept.Progress(Progress{Text: "too late"})
 	if len(event) != 2 || kept.Dropped() != 2 {
 		t.Errorf("%d events, %d dropped", len(event), kept.Dropped())
+	}
+}
+
+// TestProgressListenerUnmountsTheTool must not wait for the call that reports.
+func TestProgressListenerUnmountsTheTool(t *testing.T) {
+	w := newWorld(t)
+	f := w.owner(w.root, "o", def("x", body(func(_ context.Context, exec *Exec) (Outcome, error) {
+		exec.Progress(Progress{Text: "now"})
+		return Outcome{Value: str("done")}, nil
+	})))
+	var disposal error
+	_, err := Progressed.On(w.root, func(ctx context.Context, _ ProgressReport) { _, disposal = f.Dispose(ctx) })
+	w.must(err)
+	results := make(chan *Result, 1)
+	go func() { results <- w.call("x", "") }()
+	if r := within(t, results, "result"); text(r) != "done" || !errors.Is(disposal, cordis.ErrSelf) {
+		t.Errorf("got %s, %v", text(r), disposal)
 	}
 }
 

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -107,33 +108,41 @@ func (r *Registry) around(ctx context.Context, x *Exec, e *entry, limit time.Dur
 	}
 	next := *result
 	if result != produced {
-		next = *r.adopt(ctx, x, e, result)
+		next = *r.adopt(ctx, x, e, result, produced)
 	}
 	next.Contexts = bound(slices.Concat(deferred, next.Contexts))
 	next.ConcludeTurn = !next.IsError && (conclude || next.ConcludeTurn)
 	return &next, nil
 }
 
-// adopt checks a result that a wrapper made.
-func (r *Registry) adopt(ctx context.Context, x *Exec, e *entry, made *Result) *Result {
-	var next *Result
-	if made.IsError {
-		failure := &Error{Message: fmt.Sprintf("tool %q failed", x.Name)}
-		if made.Error != nil && made.Error.Message != "" {
-			failure = &Error{Name: made.Error.Name, Code: made.Error.Code, Message: made.Error.Message}
-		}
-		next = errorResult(failure)
-		if len(made.Content) > 0 && checkBlocks(made.Content) == nil {
-			next.Content = made.Content
-		}
-	} else {
-		next = r.project(ctx, x, e, made.Value)
-	}
-	next.Contexts = made.Contexts
+// adopt checks a result that a wrapper made. One that says what the body's own
+// result says keeps that one's content, without asking the tool again.
+func (r *Registry) adopt(ctx context.Context, x *Exec, e *entry, made, produced *Result) *Result {
 	if _, err := checkedContexts(made.Contexts); err != nil {
-		next = errorResult(fmt.Errorf("tools/execute: %w", err))
+		return errorResult(fmt.Errorf("tools/execute: %w", err))
 	}
-	next.ConcludeTurn = made.ConcludeTurn
+	var next Result
+	switch {
+	case made.IsError:
+		next = *adoptFailure(x, made)
+	case produced != nil && !produced.IsError && bytes.Equal(made.Value, produced.Value):
+		next = *produced
+	default:
+		next = *r.project(ctx, x, e, made.Value)
+	}
+	next.Contexts, next.ConcludeTurn = made.Contexts, made.ConcludeTurn
+	return &next
+}
+
+func adoptFailure(x *Exec, made *Result) *Result {
+	failure := &Error{Message: fmt.Sprintf("tool %q failed", x.Name)}
+	if made.Error != nil && made.Error.Message != "" {
+		failure = &Error{Name: made.Error.Name, Code: made.Error.Code, Message: made.Error.Message}
+	}
+	next := errorResult(failure)
+	if len(made.Content) > 0 && checkBlocks(made.Content) == nil {
+		next.Content = made.Content
+	}
 	return next
 }
 
@@ -171,7 +180,7 @@ func (r *Registry) postExecute(ctx context.Context, x *Exec, e *entry, result *R
 		next.Content = d.Content
 	case d.Value != nil && result.IsError:
 		return nil, fmt.Errorf("tools/post-execute: a listener replaced the value of a call that failed; only content can be replaced")
-	case d.Value != nil:
+	case d.Value != nil && !bytes.Equal(d.Value, result.Value):
 		next = *r.project(ctx, x, e, d.Value)
 		next.Contexts = result.Contexts
 		next.ConcludeTurn = result.ConcludeTurn && !next.IsError

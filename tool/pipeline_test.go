@@ -331,6 +331,13 @@ func TestAroundExecute(t *testing.T) {
 		ran     int
 	}{
 		{"passes", func(ctx context.Context, _ *Exec, next next) (*Result, error) { return next(ctx) }, "rendered:body", 1},
+		{"copies-the-result", func(ctx context.Context, _ *Exec, next next) (*Result, error) {
+			r, err := next(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &Result{Value: slices.Clone(r.Value), Content: []Block{TextBlock("forged")}}, nil
+		}, "rendered:body", 1},
 		{"replaces-the-value", func(ctx context.Context, _ *Exec, next next) (*Result, error) {
 			r, err := next(ctx)
 			if err != nil {
@@ -364,9 +371,12 @@ func TestAroundExecute(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			ran := 0
+			ran, renders := 0, map[string]int{}
 			w.owner(w.root, "o", def("x", func(d *Definition) {
 				d.Output.Render = func(_ context.Context, _, value lossless.Text) ([]Block, error) {
+					if renders[string(value)]++; renders[string(value)] > 1 {
+						t.Errorf("%s was rendered again", value)
+					}
 					return []Block{TextBlock("rendered:" + strings.Trim(string(value), `"`))}, nil
 				}
 			}, body(func(context.Context, *Exec) (Outcome, error) { ran++; return Outcome{Value: str("body")}, nil })))

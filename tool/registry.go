@@ -94,12 +94,15 @@ type entry struct {
 // Register adds a tool to the scope of c, as an effect of c's fiber with the
 // label tools.register("name"). The error is a *DuplicateError when the name
 // is taken in that scope or, for a temporary plugin, anywhere on its chain: a
-// temporary plugin never shadows another tool.
+// temporary plugin never shadows another tool. It has at most limits.Tools.
 func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
 	e := newEntry(c, *d)
+	if e.mount != nil && d.Unrouted {
+		return nil, fmt.Errorf("tool %q cannot be unrouted: only a tool of the composition can", d.Name)
+	}
 	return c.Effect(fmt.Sprintf("tools.register(%q)", d.Name), func(s *cordis.Setup) error {
 		if err := r.add(e); err != nil {
 			return err
@@ -145,6 +148,9 @@ func (r *Registry) changed(ctx context.Context, action string, e *entry) {
 func (r *Registry) add(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if e.places != nil && len(e.places.order) >= limits.Tools {
+		return fmt.Errorf("tool %q was not registered: %s has %d tools already, the limit", e.def.Name, e.view.Ownership(), limits.Tools)
+	}
 	for s := e.scope; ; s = s.parent {
 		if other := r.layer(s).get(e.def.Name); other != nil {
 			return &DuplicateError{Name: e.def.Name, Scope: s, Owner: other.view.Ownership(), Mount: other.mount}

@@ -336,3 +336,21 @@ func TestAnnotationsFor(t *testing.T) {
 		t.Error("other says something")
 	}
 }
+
+func TestMountLimits(t *testing.T) {
+	w := newWorld(t)
+	c := WithMount(w.root, Mount{Number: 1, ID: "dyn-1", Plugin: "p"})
+	if _, err := w.r.Register(c, def("x", func(d *Definition) { d.Unrouted = true })); err == nil || !strings.Contains(err.Error(), "cannot be unrouted") {
+		t.Errorf("got %v", err)
+	}
+	var hs handles
+	for i := range limits.Tools {
+		hs.add(w.r.Register(c, def(fmt.Sprintf("t%d", i))))
+	}
+	want := fmt.Sprintf(`tool "more" was not registered: temporary Plugin dyn-1 (p) has %d tools already, the limit`, limits.Tools)
+	if _, err := w.r.Register(c, def("more")); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	w.must(hs[0].Dispose(w.ctx()))
+	hs.add(w.r.Register(c, def("more")))
+}
