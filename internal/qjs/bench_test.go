@@ -23,6 +23,7 @@ func BenchmarkCall(b *testing.B) {
 		args     []any
 	}{
 		{"string", "s => s", []any{"hello"}},
+		{"json_small", "s => JSON.stringify(JSON.parse(s))", []any{`{"path":"a"}`}},
 		{"json", "s => JSON.stringify(JSON.parse(s))", []any{json}},
 		{"dispatch", "(() => { const m = new Map([[7, x => x]]); return (op, id, json) => JSON.stringify(m.get(id)(JSON.parse(json))) })()",
 			[]any{"call", 7, json}},

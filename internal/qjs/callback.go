@@ -28,7 +28,7 @@ func vmOf(id uintptr) *VM {
 }
 
 // register makes the callbacks of vm's runtime find vm, and replaces the
-// runtime's allocator by one that records failures.
+// runtime's allocator by one that records failures and big blocks.
 func register(vm *VM) {
 	vm.id = lastID.Add(1)
 	live.Store(vm.id, vm)
@@ -67,32 +67,58 @@ var (
 	engineRealloc    reallocFunc
 )
 
+// The engine counts calls and jumps, 10,000 to a poll, as if each cost the same.
+// They do not: a script that overflows the stack again and again builds a trace
+// of it each time, and would run on for a minute.
+const (
+	// pollEvery is how many steps there are to a poll here; polling costs about
+	// one in a hundred of them.
+	pollEvery = 500
+	// bigBlock is the size of an allocation from which on the next step polls.
+	bigBlock = 4 << 10
+)
+
 func onMalloc(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr {
 	p := engineMalloc(tls, state, size)
-	if p == 0 {
-		allocationFailed(state)
+	if p == 0 || size >= bigBlock {
+		allocated(state, p)
 	}
 	return p
 }
 
 func onRealloc(tls *libc.TLS, state, block uintptr, size lib.Tsize_t) uintptr {
 	p := engineRealloc(tls, state, block, size)
-	if p == 0 && size != 0 {
-		allocationFailed(state)
+	if p == 0 && size != 0 || size >= bigBlock {
+		allocated(state, p)
 	}
 	return p
 }
 
-func allocationFailed(state uintptr) {
-	if vm := vmOf((*lib.TJSMallocState)(pointer(state)).Fopaque); vm != nil {
+// allocated notes an allocation that failed (p is 0) or is big.
+func allocated(state, p uintptr) {
+	vm := vmOf((*lib.TJSMallocState)(pointer(state)).Fopaque)
+	switch {
+	case vm == nil:
+	case p == 0:
 		vm.oom, vm.sawOOM = true, true
+	case vm.ctx != 0:
+		vm.pollAfter(0)
 	}
+}
+
+// pollAfter makes the engine call onPoll after n more steps.
+func (vm *VM) pollAfter(n int32) {
+	(*lib.TJSContext)(pointer(vm.ctx)).Finterrupt_counter = n
 }
 
 // onPoll is asked by the engine now and then whether to go on.
 func onPoll(_ *libc.TLS, _, id uintptr) int32 {
 	vm := vmOf(id)
-	if vm == nil || !vm.stop() {
+	if vm == nil {
+		return 0
+	}
+	vm.pollAfter(pollEvery)
+	if !vm.stop() {
 		return 0
 	}
 	vm.fired = true

@@ -48,7 +48,7 @@
 // # Time
 //
 // The deadline and the interrupt flag are looked at by the engine every few
-// thousand steps, by regular expressions too, at the start of every entry, when
+// thousand steps and after every big allocation, by regular expressions too, at the start of every entry, when
 // a host function returns, and between promise jobs. Both stand until the
 // caller changes them: an entry does not arm or clear anything. When one of
 // them stops an entry, that entry fails with KindInterrupted, whatever the

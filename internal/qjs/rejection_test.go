@@ -133,6 +133,9 @@ func TestRejectionBounds(t *testing.T) {
 
 // TestHandledInOneEntry rejects and handles without end: nothing may pile up.
 func TestHandledInOneEntry(t *testing.T) {
+	if raceEnabled {
+		t.Skip("slow under the race detector")
+	}
 	vm := open(t, Options{MemoryLimit: 64 << 20})
 	if _, err := eval(vm, fmt.Sprintf("for (let i = 0; i < %d; i++) Promise.reject(i).catch(() => {}); 1", 5*MaxTracked)); err != nil {
 		t.Fatal(err)

@@ -268,7 +268,7 @@ func TestEnginePanic(t *testing.T) {
 	vm := open(t, Options{})
 	vm.SetHost(func(op string, _ []string) (string, bool, error) {
 		err := vm.guard(func() error {
-			*(*byte)(pointer(8)) = 1 // faults as a bad write of the engine does
+			*(*byte)(pointer(0xffffffff)) = 1 // faults as a bad write of the engine does
 			return nil
 		})
 		return "", false, err
