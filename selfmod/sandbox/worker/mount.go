@@ -209,7 +209,7 @@ func (w *worker) closeMount(m *mount) {
 	calls := slices.SortedFunc(maps.Values(m.calls), func(a, b *call) int { return cmp.Compare(a.id, b.id) })
 	for _, tk := range queue {
 		if tk.thread != nil {
-			tk.err, tk.thread.waitsVM = m.dead, nil
+			tk.err, tk.wait.vm = m.dead, nil
 			close(tk.ready)
 		}
 	}

@@ -89,26 +89,14 @@ func (m *mount) callPeer(to *mount, run uint32, request string) (string, *wire.F
 	}
 	m.peers[to] = struct{}{}
 	var o outcome
-	ready := make(chan struct{})
-	how, fault := w.acquire(t, to, func(other *thread) {
-		o = w.enter(other, e)
-		close(ready)
-	})
+	how, fault := w.acquire(t, to, func(other *thread) { o = w.enter(other, e) })
 	if fault != nil {
 		return "", fault
 	}
 	switch how {
-	case posted:
-		fault = w.await(t, ready)
-		w.mu.Lock()
-		t.waitsOther = nil
-		w.mu.Unlock()
-		if fault != nil {
-			return "", fault
-		}
 	case had:
 		o = w.enter(t, e)
-	default:
+	case took:
 		o = w.enter(t, e)
 		w.release(to)
 	}

@@ -24,12 +24,26 @@ type thread struct {
 	chain  uint64
 	frames []*entry // innermost last
 
-	waiting    bool
-	waitsVM    *mount  // in whose queue it stands
-	waitsOther *thread // whose turn it waits for, of its own chain
-	inbox      []func()
-	mail       chan struct{} // inbox has something, or the thread was cancelled
-	cancelled  bool
+	waiting   bool       // now, so that it can be posted to
+	waitsFor  []*waitFor // innermost last: what runs inside a wait may wait again
+	inbox     []func()
+	mail      chan struct{} // inbox has something, or the thread was cancelled
+	cancelled bool
+}
+
+// waitFor is one wait for another thread: for the owner of a VM, or for one of
+// the same chain that runs something for the thread.
+type waitFor struct {
+	vm     *mount
+	thread *thread
+}
+
+// on is the thread that is waited for, nil for none.
+func (f *waitFor) on() *thread {
+	if f.vm != nil {
+		return f.vm.owner
+	}
+	return f.thread
 }
 
 // ticket is a place in a VM's queue: an entry for an executor to run, or a
@@ -37,7 +51,10 @@ type thread struct {
 type ticket struct {
 	entry  *entry
 	thread *thread
-	ready  chan struct{} // closed when the thread owns the VM, or err is set
+	wait   *waitFor
+	run    func(*thread) // what the thread wants to run in the VM
+	ready  chan struct{} // closed when the thread owns the VM, run has run, or err is set
+	posted bool          // the VM's owner runs it
 	err    *wire.Fault
 }
 
@@ -132,7 +149,7 @@ func (w *worker) next(m *mount) (*thread, *entry) {
 // grant makes the waiting thread the owner.
 func (w *worker) grant(m *mount, tk *ticket) {
 	m.owner = tk.thread
-	tk.thread.waitsVM = nil
+	tk.wait.vm = nil
 	close(tk.ready)
 }
 
@@ -178,71 +195,93 @@ func (w *worker) acquire(t *thread, m *mount, run func(*thread)) (how int, fault
 		m.owner = t
 	case o == t:
 		how = had
-	case w.adopts(o, t.chain):
-		how = posted
-		t.waitsOther = o
-		o.post(func() { run(o) })
 	default:
-		if circle := w.circle(t, m); circle != nil {
+		if circle := m.circle(t); circle != nil && !w.adopts(o, t.chain) {
 			fault = deadlockFault(circle)
 			break
 		}
-		tk := &ticket{thread: t, ready: make(chan struct{})}
-		m.queue = append(m.queue, tk)
-		t.waitsVM = m
+		tk := &ticket{thread: t, wait: &waitFor{vm: m}, run: run, ready: make(chan struct{})}
+		t.waitsFor = append(t.waitsFor, tk.wait)
+		if w.adopts(o, t.chain) {
+			w.postTicket(o, tk)
+		} else {
+			m.queue = append(m.queue, tk)
+		}
 		w.mu.Unlock()
-		return took, w.awaitTurn(t, m, tk)
+		return w.awaitTurn(t, m, tk)
 	}
 	w.mu.Unlock()
 	return how, fault
 }
 
-// awaitTurn waits until the ticket's turn has come.
-func (w *worker) awaitTurn(t *thread, m *mount, tk *ticket) *wire.Fault {
-	fault := w.await(t, tk.ready)
+// postTicket lets the VM's owner, which waits, run what the ticket's thread
+// wants to run.
+func (w *worker) postTicket(o *thread, tk *ticket) {
+	tk.posted = true
+	tk.wait.vm, tk.wait.thread = nil, o
+	o.post(func() {
+		tk.run(o)
+		close(tk.ready)
+	})
+}
+
+// awaitTurn waits until the ticket's turn has come, or what was posted is done.
+func (w *worker) awaitTurn(t *thread, m *mount, tk *ticket) (how int, fault *wire.Fault) {
+	fault = w.await(t, tk.ready)
 	w.mu.Lock()
-	t.waitsVM = nil
-	granted := true
-	select {
-	case <-tk.ready:
-	default:
-		granted = false
+	t.waitsFor = t.waitsFor[:len(t.waitsFor)-1]
+	granted := isClosed(tk.ready)
+	if !granted {
 		m.queue = slices.DeleteFunc(m.queue, func(q *ticket) bool { return q == tk })
 	}
 	w.mu.Unlock()
 	switch {
+	case tk.posted:
+		how = posted
 	case granted && tk.err != nil:
-		return tk.err
+		fault = tk.err
 	case granted && fault != nil: // its turn came too late
 		w.release(m)
 	case fault != nil && fault.Code == wire.CodeBusy:
 		fault.Message = fmt.Sprintf("%s was in the middle of another synchronous call for %d ms", m.label, waitLimit.Milliseconds())
 	}
-	return fault
+	return how, fault
 }
 
-// circle follows who waits for whom from the VM's owner and returns the mounts
-// on the way when it ends at t.
-func (w *worker) circle(t *thread, m *mount) []string {
-	names := []string{m.label}
-	for o := m.owner; o != nil; {
-		switch {
-		case o == t:
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// circle returns the mounts on a way from the VM's owner, along who waits for
+// whom, back to t; nil when there is none.
+func (m *mount) circle(t *thread) []string {
+	seen := map[*thread]bool{}
+	var walk func(o *thread, names []string) []string
+	walk = func(o *thread, names []string) []string {
+		if o == t {
 			return names
-		case o.waitsVM != nil:
-			m = o.waitsVM
-			if slices.Contains(names, m.label) {
-				return nil
-			}
-			names = append(names, m.label)
-			o = m.owner
-		case o.waitsOther != nil:
-			o = o.waitsOther
-		default:
+		}
+		if o == nil || seen[o] {
 			return nil
 		}
+		seen[o] = true
+		for _, f := range o.waitsFor {
+			way := names
+			if f.vm != nil {
+				way = append(slices.Clip(names), f.vm.label)
+			}
+			if found := walk(f.on(), way); found != nil {
+				return found
+			}
+		}
+		return nil
 	}
-	return nil
+	return walk(m.owner, []string{m.label})
 }
 
 func deadlockFault(names []string) *wire.Fault {
@@ -302,10 +341,14 @@ func (w *worker) startWait(t *thread) {
 	for _, f := range t.frames {
 		m := f.m
 		m.queue = slices.DeleteFunc(m.queue, func(tk *ticket) bool {
-			if tk.entry == nil || !tk.entry.nests || tk.entry.chain != t.chain {
+			switch {
+			case tk.entry != nil && tk.entry.nests && tk.entry.chain == t.chain:
+				t.post(func() { w.handle(t, tk.entry) })
+			case tk.thread != nil && tk.thread != t && tk.thread.chain == t.chain:
+				w.postTicket(t, tk)
+			default:
 				return false
 			}
-			t.post(func() { w.handle(t, tk.entry) })
 			return true
 		})
 	}
@@ -343,15 +386,10 @@ func (w *worker) mail(t *thread) *wire.Fault {
 func (w *worker) nested(t *thread, f func()) {
 	w.mu.Lock()
 	t.waiting = false
-	m, other := t.waitsVM, t.waitsOther
 	w.mu.Unlock()
 	f()
 	w.mu.Lock()
 	t.waiting = true
-	t.waitsVM, t.waitsOther = m, other
-	if m != nil && m.owner == t { // its turn came meanwhile
-		t.waitsVM = nil
-	}
 	w.mu.Unlock()
 }
 
