@@ -57,6 +57,10 @@ func (f *Fiber) leaving() bool {
 	return f.phase > phaseLoading || f.up && !f.current() || f.disposed && f.State() != Disposed
 }
 
+// doomsChildren tells whether f is about to dispose its children, which
+// therefore do not start.
+func (f *Fiber) doomsChildren() bool { return f != nil && f.leaving() }
+
 // setState changes the visible state and notes it for the observers.
 func (f *Fiber) setState(s State) {
 	old := f.State()
@@ -216,7 +220,7 @@ func (f *Fiber) advance() bool {
 		f.ask()
 	case !f.up && f.disposed && f.State() != Disposed && f.first != nil:
 		f.phase = phaseEffects // it never ran, but its observers registered something
-	case !f.up && f.wants():
+	case !f.up && f.wants() && !f.parent.doomsChildren():
 		f.beginLoad()
 	case f.State() != goal:
 		f.setState(goal)

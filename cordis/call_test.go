@@ -1,0 +1,387 @@
+package cordis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestEnterRefused(t *testing.T) {
+	root := world(t)
+	f := mount(t, root, plugin("p", nil, "never"), nil)
+	_, _, err := f.Enter(limit(t), "call")
+	wantErr(t, err, ErrInactive)
+	if want := `cannot enter "call" on inactive context: fiber "p" (#1) is pending`; err.Error() != want {
+		t.Fatalf("got %q", err)
+	}
+}
+
+func TestEnterChainAndDoneTwice(t *testing.T) {
+	root := world(t)
+	a, b := mount(t, root, plugin("a", nil), nil), mount(t, root, plugin("b", nil), nil)
+	ctx, doneA, err := a.Enter(context.Background(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, doneB, err := b.Enter(context.WithValue(ctx, evEffect, 1), "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range CallersIn(ctx) {
+		names = append(names, f.Name())
+	}
+	wantEqual(t, names, []string{"a", "b"})
+	if ctx.Value(evEffect) != 1 {
+		t.Error("values do not travel")
+	}
+	wantEqual(t, len(CallersIn(context.Background())), 0)
+	for _, done := range []func(){doneB, doneA, doneA, doneB} {
+		done()
+	}
+	wantEqual(t, len(a.calls.running()), 0)
+}
+
+// Disposal waits for running calls, and the disposers for those.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, tr := world(t), &trace{}
+		f := mount(t, root, plugin("p", func(c *Context) error {
+			_, err := c.Defer("e", tr.undo("undone"))
+			return err
+		}), nil)
+		ctx, done, err := f.Enter(context.Background(), "slow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			// what a running call registers is undone after it
+			if err := f.Context().Sleep(ctx, time.Second); err != nil {
+				t.Error(err)
+			}
+			must(f.Context().Defer("late", tr.undo("late")))
+			tr.add("call ends")
+			done()
+		}()
+		began := time.Now()
+		rec := dispose(t, f)
+		wantEqual(t, time.Since(began), 2*time.Second)
+		wantEqual(t, rec, Receipt{Drained: 1})
+		tr.want(t, "call ends", "late", "undone")
+	})
+}
+
+func TestDrainAbandons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, tr := world(t, WithDrainLimit(5*time.Second)), &trace{}
+		f := mount(t, root, plugin("p", func(c *Context) error {
+			_, err := c.Defer("e", tr.undo("undone"))
+			return err
+		}), nil)
+		short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_, done1, _ := f.Enter(short, "short")
+		_, done2, _ := f.Enter(context.Background(), "endless")
+		_, done3, _ := f.Enter(context.Background(), "fine")
+		time.AfterFunc(4*time.Second, done3)
+		began := time.Now()
+		rec, err := f.Dispose(limit(t))
+		wantErr(t, err, ErrAbandoned)
+		wantEqual(t, rec, Receipt{Drained: 1, Abandoned: []string{"short", "endless"}})
+		wantEqual(t, time.Since(began), 5*time.Second)
+		tr.want(t, "undone")
+		done1()
+		done2()
+	})
+}
+
+// While a provider drains it serves its dependents, to the end of their disposers.
+func TestDrainServesDependents(t *testing.T) {
+	root, tr := world(t), &trace{}
+	p := mount(t, root, provider("p", "s"), nil)
+	enter := func(ctx context.Context, who string) {
+		_, done, err := p.Enter(ctx, "call of "+who)
+		if err != nil {
+			tr.add("%s refused: %v", who, errors.Is(err, ErrInactive))
+			return
+		}
+		tr.add("%s served while %s", who, p.State())
+		done()
+	}
+	mount(t, root, plugin("d", func(c *Context) error {
+		must(c.Mount(plugin("child", func(c *Context) error {
+			_, err := c.Defer("e", func(ctx context.Context) error { enter(ctx, "child"); return nil })
+			return err
+		}), nil))
+		_, err := c.Defer("e", func(ctx context.Context) error {
+			enter(ctx, "dependent")
+			enter(context.Background(), "stranger")
+			return nil
+		})
+		return err
+	}, "s"), nil)
+	for _, f := range root.Runtime().Fibers() {
+		settle(t, f)
+	}
+	dispose(t, p)
+	tr.want(t, "dependent served while unloading", "stranger refused: true", "child served while unloading")
+	enter(context.Background(), "late")
+	tr.want(t, "late refused: true")
+}
+
+func TestDependentsUnwindBeforeProvidersDisposers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, tr := world(t), &trace{}
+		link := func(name string, inject ...string) *Fiber {
+			return mount(t, root, plugin(name, func(c *Context) error {
+				must(c.Provide(name, 1))
+				_, err := c.Defer("e", func(context.Context) error {
+					tr.add("%s-start", name)
+					time.Sleep(time.Second)
+					tr.add("%s-end", name)
+					return nil
+				})
+				return err
+			}, inject...), nil)
+		}
+		a := link("a")
+		link("b", "a")
+		link("c", "b")
+		dispose(t, a)
+		tr.want(t, "c-start", "c-end", "b-start", "b-end", "a-start", "a-end")
+	})
+}
+
+// 71: who waits for whom, from where. Every wait that could not end is refused
+// at once, and what was asked for happens.
+func TestSelf71(t *testing.T) {
+	type fibers struct{ f, provider, parent, child *Fiber }
+	waits := map[string]func(ctx context.Context, fs fibers) error{
+		"await_self":       func(ctx context.Context, fs fibers) error { return fs.f.Await(ctx) },
+		"restart_self":     func(ctx context.Context, fs fibers) error { return fs.f.Restart(ctx) },
+		"update_self":      func(ctx context.Context, fs fibers) error { return fs.f.Update(ctx, nil) },
+		"dispose_self":     func(ctx context.Context, fs fibers) error { _, err := fs.f.Dispose(ctx); return err },
+		"dispose_parent":   func(ctx context.Context, fs fibers) error { _, err := fs.parent.Dispose(ctx); return err },
+		"dispose_provider": func(ctx context.Context, fs fibers) error { _, err := fs.provider.Dispose(ctx); return err },
+	}
+	for _, from := range []string{"body", "disposer", "listener", "call", "child_listener", "status_observer"} {
+		for name, wait := range waits {
+			if name == "await_self" && from != "body" && from != "disposer" && from != "status_observer" {
+				continue // settled: there is nothing to wait for
+			}
+			if name == "restart_self" || name == "update_self" {
+				if from == "disposer" {
+					continue // the fiber is disposed then
+				}
+			}
+			t.Run(from+"/"+name, func(t *testing.T) {
+				root := world(t)
+				var fs fibers
+				result := make(chan error, 10)
+				try := func(ctx context.Context) {
+					select {
+					case result <- wait(ctx, fs):
+					default:
+					}
+				}
+				fs.provider = mount(t, root, provider("provider", "s"), nil)
+				fs.parent = mount(t, root, plugin("parent", nil), nil)
+				first := true
+				body := func(c *Context) error {
+					fs.f = c.Fiber()
+					if !first {
+						return nil
+					}
+					first = false
+					must(c.Mount(plugin("child", func(c *Context) error {
+						_, err := evEffect.On(c, func(ctx context.Context, who string) {
+							if who == "child" {
+								try(ctx)
+							}
+						})
+						return err
+					}), nil))
+					must(evEffect.On(c, func(ctx context.Context, who string) {
+						if who == "self" {
+							try(ctx)
+						}
+					}))
+					if from == "status_observer" {
+						must(StatusChanged.On(c, func(ctx context.Context, ch StatusChange) {
+							if ch.Fiber == fs.f && ch.New == Active {
+								try(ctx)
+							}
+						}))
+					}
+					if from == "disposer" {
+						must(c.Defer("e", func(ctx context.Context) error { try(ctx); return nil }))
+					}
+					if from == "body" {
+						try(c.Context())
+					}
+					return nil
+				}
+				f := must(fs.parent.Context().Mount(plugin("f", body, "s"), nil))
+				settle(t, f)
+				for _, g := range f.Children() {
+					settle(t, g)
+				}
+				switch from {
+				case "disposer":
+					f.RequestDispose()
+				case "listener":
+					evEffect.Emit(context.Background(), root, "self")
+				case "child_listener":
+					evEffect.Emit(context.Background(), root, "child")
+				case "call":
+					ctx, done, err := f.Enter(context.Background(), "call")
+					if err != nil {
+						t.Fatal(err)
+					}
+					try(ctx)
+					done()
+				}
+				select {
+				case err := <-result:
+					wantErr(t, err, ErrSelf)
+					if !strings.Contains(err.Error(), "goes on") {
+						t.Errorf("message %q", err)
+					}
+				case <-limit(t).Done():
+					t.Fatal("deadlock")
+				}
+				settle(t, f)
+				switch name {
+				case "dispose_self":
+					wantState(t, f, Disposed)
+				case "dispose_parent":
+					settle(t, fs.parent)
+					wantState(t, fs.parent, Disposed)
+				case "dispose_provider":
+					settle(t, fs.provider)
+					wantState(t, fs.provider, Disposed)
+				}
+			})
+		}
+	}
+}
+
+// 24f, with disposers and with calls.
+func TestSelf24fRings(t *testing.T) {
+	t.Run("disposers", func(t *testing.T) {
+		root := world(t)
+		var a, b *Fiber
+		body := func(other **Fiber) func(*Context) error {
+			return func(c *Context) error {
+				_, err := c.Defer("e", func(ctx context.Context) error {
+					_, err := (*other).Dispose(ctx)
+					return err
+				})
+				return err
+			}
+		}
+		a = mount(t, root, plugin("a", body(&b)), nil)
+		b = mount(t, root, plugin("b", body(&a)), nil)
+		a.RequestDispose()
+		b.RequestDispose()
+		ra, rb := dispose(t, a), dispose(t, b)
+		if !errors.Is(ra.Err, ErrSelf) && !errors.Is(rb.Err, ErrSelf) {
+			t.Fatalf("neither was refused: %v, %v", ra.Err, rb.Err)
+		}
+	})
+	t.Run("calls", func(t *testing.T) {
+		root := world(t)
+		a, b := mount(t, root, plugin("a", nil), nil), mount(t, root, plugin("b", nil), nil)
+		errs := make(chan error, 2)
+		ctxA, doneA, _ := a.Enter(context.Background(), "call a")
+		ctxB, doneB, _ := b.Enter(context.Background(), "call b")
+		go func() { _, err := b.Dispose(ctxA); doneA(); errs <- err }()
+		go func() { _, err := a.Dispose(ctxB); doneB(); errs <- err }()
+		e1, e2 := <-errs, <-errs
+		if errors.Is(e1, ErrSelf) == errors.Is(e2, ErrSelf) {
+			t.Fatalf("want one refusal, got %v and %v", e1, e2)
+		}
+		dispose(t, a)
+		dispose(t, b)
+	})
+	t.Run("handles", func(t *testing.T) {
+		root := world(t)
+		var a, b *Handle
+		a = must(root.Defer("a", func(ctx context.Context) error { return b.Dispose(ctx) }))
+		b = must(root.Defer("b", func(ctx context.Context) error { return a.Dispose(ctx) }))
+		wantErr(t, a.Dispose(limit(t)), ErrSelf)
+		dispose(t, root.Fiber())
+	})
+}
+
+// 24g: a body that does not return.
+func TestDispose24gBodyHangs(t *testing.T) {
+	root := world(t)
+	release := make(chan struct{})
+	running := make(chan struct{})
+	f := must(root.Mount(plugin("hangs", func(*Context) error { close(running); <-release; return nil }), nil))
+	<-running
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_, err := f.Dispose(ctx)
+	wantErr(t, err, context.DeadlineExceeded)
+	if want := `dispose fiber "hangs" (#1): it is still loading`; !strings.HasPrefix(err.Error(), want) {
+		t.Fatal(err)
+	}
+	close(release)
+	dispose(t, f)
+}
+
+// A wait of a child for its parent, which waits for nothing of the child, is no
+// circle.
+func TestSelfNoFalseAlarm(t *testing.T) {
+	root := world(t)
+	var got = make(chan error, 2)
+	release := make(chan struct{})
+	parent := must(root.Mount(plugin("parent", func(c *Context) error {
+		must(c.Mount(plugin("child", func(child *Context) error {
+			got <- c.Fiber().Await(child.Context())
+			return nil
+		}), nil))
+		must(c.EffectAsync("e", func(ctx context.Context, _ *Setup) error {
+			got <- c.Fiber().Await(ctx)
+			return nil
+		}))
+		<-release
+		return nil
+	}), nil))
+	close(release)
+	for range 2 {
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	}
+	settle(t, parent)
+	wantState(t, parent, Active)
+}
+
+func TestContextCancelledAtUnload(t *testing.T) {
+	root := world(t)
+	var first, second context.Context
+	f := mount(t, root, plugin("p", func(c *Context) error {
+		first, second = second, c.Context()
+		return nil
+	}), nil)
+	if second.Err() != nil {
+		t.Fatal("cancelled while active")
+	}
+	if err := f.Restart(limit(t)); err != nil {
+		t.Fatal(err)
+	}
+	if first.Err() == nil || second.Err() != nil {
+		t.Fatal("the first run's context must be cancelled, the second's not")
+	}
+	dispose(t, f)
+	if second.Err() == nil || f.Context().Context().Err() == nil {
+		t.Fatal("not cancelled after disposal")
+	}
+}
