@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -151,33 +150,6 @@ func TestUnload(t *testing.T) {
 	})
 }
 
-// TestStuck: the engine looks at no clock inside some native loops.
-func TestStuck(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the report comes, but the process has to be killed: see TestStuckProcess")
-	}
-	h := startProcess(t, 0)
-	h.mount(1, "host.fn(1, () => Array(4294967295).indexOf(1))", short)
-	h.mount(2, "host.fn(1, () => 1)", time.Second)
-	began := time.Now()
-	id, _ := h.send(invoke(1, 1, "{}"))
-	select {
-	case f := <-h.stuck:
-		if f.Mount != 1 || f.ID != id || f.Name != "tool" || f.Chain != id {
-			t.Errorf("stuck: %+v", f)
-		}
-		if d := time.Since(began); d < short+grace || d > short+grace+time.Second {
-			t.Errorf("reported after %v", d)
-		}
-	case <-time.After(wait):
-		t.Fatal("no report")
-	}
-	if got := h.must(invoke(2, 1, "{}")); got != "1" {
-		t.Errorf("got %s", got)
-	}
-	h.ping()
-}
-
 // TestNeverSettles: what never settles holds nothing up, and is answered never.
 func TestNeverSettles(t *testing.T) {
 	h := startWorker(t)
@@ -199,51 +171,5 @@ func TestNeverSettles(t *testing.T) {
 	h.must(wire.Frame{Kind: wire.Unload, Mount: 2})
 	for _, ch := range []<-chan wire.Frame{body, apply, tool} {
 		hasCode(t, h.await(ch), wire.CodeNoMount)
-	}
-}
-
-func TestProtocol(t *testing.T) {
-	for name, frames := range map[string][]wire.Frame{
-		"unknown_kind":          {{Kind: 200}},
-		"a_worker's_kind":       {{Kind: wire.Result}},
-		"load_no_json":          {{Kind: wire.Load, Mount: 1, Payload: []byte("{")}},
-		"load_twice":            {loadFrame(1, "", time.Second), loadFrame(1, "", time.Second)},
-		"invoke_without_a_head": {loadFrame(1, "", time.Second), {Kind: wire.Invoke, ID: 7, Mount: 1}},
-		"the_same_call":         {loadFrame(1, "await new Promise(() => {})", time.Second), loadFrame(2, "", time.Second)},
-	} {
-		t.Run(strings.ReplaceAll(name, "'", ""), func(t *testing.T) {
-			h := startProcess(t, 0)
-			for _, f := range frames {
-				h.oneWay(f)
-			}
-			select {
-			case <-h.ended:
-			case <-time.After(wait):
-				t.Fatal("the worker goes on")
-			}
-			_ = h.cmd.Wait()
-			if code := h.cmd.ProcessState.ExitCode(); code != 1 {
-				t.Errorf("exit status %d, want 1", code)
-			}
-			if text := h.stderr.String(); !strings.HasPrefix(text, "dsh worker: serve: the host broke the protocol") || strings.Count(text, "\n") != 1 {
-				t.Errorf("stderr: %s", text)
-			}
-		})
-	}
-}
-
-func TestQuit(t *testing.T) {
-	h := startProcess(t, 0)
-	h.mount(1, "host.fn(1, () => { while (true) {} })", time.Minute)
-	h.send(invoke(1, 1, "{}"))
-	h.oneWay(wire.Frame{Kind: wire.Quit})
-	select {
-	case <-h.ended:
-	case <-time.After(wait):
-		t.Fatal("the worker goes on")
-	}
-	_ = h.cmd.Wait()
-	if code := h.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit status %d", code)
 	}
 }

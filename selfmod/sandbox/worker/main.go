@@ -9,8 +9,16 @@ import (
 	"runtime/debug"
 
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/worker/lock"
 )
+
+// Main is the whole of the process "dsh __worker [--memory-mb N]": it locks
+// itself down, then serves standard input and output until the host is gone. It
+// returns the exit status: 0 after Quit or the end of input, 1 after a failure,
+// 2 for wrong arguments. Call it before anything else of the program runs, with
+// the arguments after "__worker", and exit with what it returns.
+func Main(args []string) int { return run(args, prelude.Source(), prelude.Hash()) }
 
 // run is Main with a prelude of the caller's.
 func run(args []string, source, hash string) int {

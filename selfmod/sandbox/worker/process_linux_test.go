@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 	"github.com/dsh-go/dsh/selfmod/sandbox/worker/lock"
 )
 
@@ -158,5 +159,115 @@ func TestArguments(t *testing.T) {
 		if code := run(args, stubPrelude, "stub"); code != 2 {
 			t.Errorf("%v: exit status %d, want 2", args, code)
 		}
+	}
+}
+
+// rss is a process's resident memory in KiB.
+func rss(t testing.TB, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * os.Getpagesize() / 1024
+}
+
+// TestStuck: the engine looks at no clock inside some native loops.
+func TestStuck(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the report comes, but the process has to be killed: see TestStuckProcess")
+	}
+	h := startProcess(t, 0)
+	h.mount(1, "host.fn(1, () => Array(4294967295).indexOf(1))", short)
+	h.mount(2, "host.fn(1, () => 1)", time.Second)
+	began := time.Now()
+	id, _ := h.send(invoke(1, 1, "{}"))
+	select {
+	case f := <-h.stuck:
+		if f.Mount != 1 || f.ID != id || f.Name != "tool" || f.Chain != id {
+			t.Errorf("stuck: %+v", f)
+		}
+		if d := time.Since(began); d < short+grace || d > short+grace+time.Second {
+			t.Errorf("reported after %v", d)
+		}
+	case <-time.After(wait):
+		t.Fatal("no report")
+	}
+	if got := h.must(invoke(2, 1, "{}")); got != "1" {
+		t.Errorf("got %s", got)
+	}
+	h.ping()
+}
+
+func TestProtocol(t *testing.T) {
+	for name, frames := range map[string][]wire.Frame{
+		"unknown_kind":          {{Kind: 200}},
+		"a_worker's_kind":       {{Kind: wire.Result}},
+		"load_no_json":          {{Kind: wire.Load, Mount: 1, Payload: []byte("{")}},
+		"load_twice":            {loadFrame(1, "", time.Second), loadFrame(1, "", time.Second)},
+		"invoke_without_a_head": {loadFrame(1, "", time.Second), {Kind: wire.Invoke, ID: 7, Mount: 1}},
+		"the_same_call":         {loadFrame(1, "await new Promise(() => {})", time.Second), loadFrame(2, "", time.Second)},
+	} {
+		t.Run(strings.ReplaceAll(name, "'", ""), func(t *testing.T) {
+			h := startProcess(t, 0)
+			for _, f := range frames {
+				h.oneWay(f)
+			}
+			select {
+			case <-h.ended:
+			case <-time.After(wait):
+				t.Fatal("the worker goes on")
+			}
+			_ = h.cmd.Wait()
+			if code := h.cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("exit status %d, want 1", code)
+			}
+			if text := h.stderr.String(); !strings.HasPrefix(text, "dsh worker: serve: the host broke the protocol") || strings.Count(text, "\n") != 1 {
+				t.Errorf("stderr: %s", text)
+			}
+		})
+	}
+}
+
+func TestQuit(t *testing.T) {
+	h := startProcess(t, 0)
+	h.mount(1, "host.fn(1, () => { while (true) {} })", time.Minute)
+	h.send(invoke(1, 1, "{}"))
+	h.oneWay(wire.Frame{Kind: wire.Quit})
+	select {
+	case <-h.ended:
+	case <-time.After(wait):
+		t.Fatal("the worker goes on")
+	}
+	_ = h.cmd.Wait()
+	if code := h.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+func TestLoadsAreFlat(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the engine is too slow under the race detector")
+	}
+	h := startProcess(t, 0)
+	const source = "host.fn(1, (a) => a); return { name: 'x', apply() {} }"
+	cycle := func(from, n uint32) {
+		for i := range n {
+			h.mount(from+i, source, time.Second)
+			h.must(invoke(from+i, 1, "1"))
+			h.must(wire.Frame{Kind: wire.Unload, Mount: from + i})
+		}
+	}
+	cycle(0, 200)
+	before := rss(t, h.cmd.Process.Pid)
+	cycle(1000, 1000)
+	after := rss(t, h.cmd.Process.Pid)
+	t.Logf("resident: %d KiB, then %d KiB", before, after)
+	if after > before+8<<10 {
+		t.Errorf("it grew from %d to %d KiB in 1,000 mounts", before, after)
 	}
 }
