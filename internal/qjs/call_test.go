@@ -254,7 +254,7 @@ func TestNested(t *testing.T) {
 }
 
 func TestNestedWithoutEnd(t *testing.T) {
-	a, b := open(t, Options{MaxStackSize: 1000}), open(t, Options{MaxStackSize: 1000})
+	a, b := open(t, Options{MaxStackSize: 300}), open(t, Options{MaxStackSize: 300})
 	holdFunction(t, a, "s => __host('b', s)")
 	holdFunction(t, b, "s => __host('a', s)")
 	a.SetHost(func(_ string, args []string) (string, bool, error) { return b.Call(args[0]) })

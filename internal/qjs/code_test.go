@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	lib "modernc.org/libquickjs"
 )
 
 func TestSyntaxErrors(t *testing.T) {
@@ -80,6 +81,33 @@ func TestThrown(t *testing.T) {
 				t.Errorf("%v: %s", err, diff)
 			}
 			want(t, vm, "1 + 1", "2") // nothing is left pending
+		})
+	}
+}
+
+func TestKindOfOutOfMemory(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		e            Error
+		isError, oom bool
+		tag          int32
+		want         Kind
+	}{
+		{"plain", Error{Name: "InternalError", Message: "out of memory"}, true, true, lib.EJS_TAG_OBJECT, KindOutOfMemory},
+		{"size_overflow", Error{Name: "InternalError", Message: "out of memory"}, true, false, lib.EJS_TAG_OBJECT, KindOutOfMemory},
+		{"regexp", Error{Name: "SyntaxError", Message: "out of memory"}, true, true, lib.EJS_TAG_OBJECT, KindOutOfMemory},
+		{"forged_regexp", Error{Name: "SyntaxError", Message: "out of memory"}, true, false, lib.EJS_TAG_OBJECT, KindThrown},
+		{"forged_object", Error{Name: "InternalError", Message: "out of memory"}, false, true, lib.EJS_TAG_OBJECT, KindThrown},
+		{"null", Error{Message: "null"}, false, true, lib.EJS_TAG_NULL, KindOutOfMemory},
+		{"forged_null", Error{Message: "null"}, false, false, lib.EJS_TAG_NULL, KindThrown},
+		{"nothing", Error{}, false, true, lib.EJS_TAG_UNINITIALIZED, KindOutOfMemory},
+		{"no_text", Error{Name: "InternalError"}, true, true, lib.EJS_TAG_OBJECT, KindOutOfMemory},
+		{"other_after_one", Error{Name: "Error", Message: "x"}, true, true, lib.EJS_TAG_OBJECT, KindThrown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := kindOf(&c.e, c.isError, c.oom, c.tag); got != c.want {
+				t.Errorf("kindOf = %v; want %v", got, c.want)
+			}
 		})
 	}
 }

@@ -93,12 +93,14 @@ func (vm *VM) describe(v lib.TJSValue) *Error {
 }
 
 // kindOf recognises the engine's own errors. Without memory for one it throws
-// null, nothing, or an error without text.
+// null, nothing, or an error without text; in a regular expression it throws a
+// SyntaxError. Those count as such only when an allocation did fail.
 func kindOf(e *Error, isError, oom bool, tag int32) Kind {
 	switch {
 	case isError && e.Name == "InternalError" && e.Message == "out of memory":
 		return KindOutOfMemory
-	case oom && (tag == lib.EJS_TAG_NULL || tag == lib.EJS_TAG_UNINITIALIZED || isError && e.Message == ""):
+	case oom && (tag == lib.EJS_TAG_NULL || tag == lib.EJS_TAG_UNINITIALIZED || isError && e.Message == "" ||
+		isError && e.Name == "SyntaxError" && e.Message == "out of memory"):
 		return KindOutOfMemory
 	case isError && e.Message == "stack overflow" && (e.Name == "InternalError" || e.Name == "SyntaxError"):
 		return KindStackOverflow

@@ -214,7 +214,7 @@ func TestStackOverflow(t *testing.T) {
 		{"getter", "const o = { get x() { return o.x } }; o.x"},
 		{"proxy", "const p = new Proxy({}, { get: (t, k) => p[k] }); p.x"},
 		{"json_parse", "JSON.parse('['.repeat(100000))"},
-		{"json_stringify", "let o = {}; for (let i = 0; i < 10000; i++) o = { o }; JSON.stringify(o)"},
+		{"json_stringify", "let o = {}; for (let i = 0; i < 3000; i++) o = { o }; JSON.stringify(o)"},
 		{"generator", "function* g() { yield* g() } [...g()]"},
 	}
 	for _, p := range programs {
