@@ -60,6 +60,13 @@ func (t *timer) end() bool {
 	return true
 }
 
+func (t *timer) live() bool {
+	r := t.ctx.fiber.rt
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return t.handle.phase == handleLive
+}
+
 // fire runs the callback; one of a period is due again when it has returned.
 func (t *timer) fire() {
 	if t.period == 0 && !t.end() {
@@ -211,8 +218,8 @@ func (c *Context) Throttle(d time.Duration, trailing bool, fn func(context.Conte
 		mu.Lock()
 		now := time.Now()
 		wait := d - now.Sub(last)
-		if last.IsZero() || wait <= 0 && !due {
-			last = now
+		if last.IsZero() || wait <= 0 && (!due || !t.live()) {
+			last, due = now, false
 			mu.Unlock()
 			t.call()
 			return
