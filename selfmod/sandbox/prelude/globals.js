@@ -74,6 +74,17 @@ hide(globalThis, 'queueMicrotask', function queueMicrotask(fn) {
 
 // Polyfills of what the engine lacks or has wrong.
 
+// An iterator helper that is closed early calls return of the iterator below it
+// without looking whether it has one; so all get one that does nothing.
+{
+  const IteratorPrototype = getPrototypeOf(getPrototypeOf([][NativeSymbol.iterator]()));
+  hide(IteratorPrototype, 'return', {
+    return(value) {
+      return { value, done: true };
+    },
+  }.return);
+}
+
 if (typeof NativeError.captureStackTrace !== 'function') {
   hide(NativeError, 'captureStackTrace', function captureStackTrace(target) {
     hide(target, 'stack', textOf(new NativeError(), 'stack'));
