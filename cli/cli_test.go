@@ -15,7 +15,15 @@ import (
 	"github.com/dsh-go/dsh/limits"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets the test binary be its own worker, unless DSH_TEST_WORKER names
+// another program.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		os.Exit(runWorker())
+	}
+	workerProgram = os.Getenv("DSH_TEST_WORKER")
+	goleak.VerifyTestMain(m)
+}
 
 // buffer is a stream that keeps what is written.
 type buffer struct{ bytes.Buffer }

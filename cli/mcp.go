@@ -11,7 +11,9 @@ import (
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/serve/mcp"
+	"github.com/dsh-go/dsh/service/timer"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -91,11 +93,11 @@ func serveMCP(ctx context.Context, s streams, o *mcpOptions) (err error) {
 
 // compose builds the runtime that is served: the plugins of dsh mcp, all active.
 func compose(ctx context.Context, s streams, o *mcpOptions, audit *auditLog, server *mcp.Server) (*cordis.Context, error) {
-	root := cordis.New()
+	root := cordis.New(cordis.WithDrainLimit(o.callTimeout.value))
 	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(s.err, logNameWidth)}); err != nil {
 		return nil, fmt.Errorf("start log: %w", err)
 	}
-	plugins := append(standard(o, audit), server.Plugin())
+	plugins := standard(s, o, audit, server)
 	fibers := make([]*cordis.Fiber, len(plugins))
 	for i, p := range plugins {
 		fiber, err := root.Mount(p, nil)
@@ -113,8 +115,19 @@ func compose(ctx context.Context, s streams, o *mcpOptions, audit *auditLog, ser
 }
 
 // standard is the one list of the plugins that dsh mcp is made of.
-func standard(o *mcpOptions, audit *auditLog) []*cordis.Plugin {
+func standard(s streams, o *mcpOptions, audit *auditLog, server *mcp.Server) []*cordis.Plugin {
 	return []*cordis.Plugin{
 		tool.Plugin(),
+		timer.Plugin(),
+		selfmod.Plugin(selfmod.Config{
+			VMTimeout:   o.vmTimeout.value,
+			CallTimeout: o.callTimeout.value,
+			MemoryMB:    o.memory.value,
+			Audit:       audit,
+			Console:     s.err,
+			Hidden:      server.Hidden,
+			Worker:      workerProgram,
+		}),
+		server.Plugin(),
 	}
 }

@@ -95,10 +95,7 @@ agent can see, extend and repair the live runtime it runs in.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newMCP(s), newVersion())
-	if runDemo != nil {
-		root.AddCommand(newDemo())
-	}
+	root.AddCommand(newDemo(s), newMCP(s), newVersion())
 	return root
 }
 
