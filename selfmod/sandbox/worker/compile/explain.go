@@ -15,16 +15,15 @@ func explain(source, file string, s scanned, p problemAt) *wire.Fault {
 	text := p.text
 	if p.offset > len(source) {
 		p.offset = len(strings.TrimRight(source, " \t\r\n"))
-		text = "Unexpected end of the code"
-		switch {
-		case strings.Contains(p.text, "Unterminated") || strings.Contains(p.text, "to terminate"):
-			text += ": " + p.text
-		case len(s.open) > 0:
-			at := s.open[len(s.open)-1]
+		at, what := s.since, "the "+s.inside
+		if s.inside == "" && len(s.open) > 0 {
+			at = s.open[len(s.open)-1]
+			what = fmt.Sprintf("the %q", source[at:at+1])
+		}
+		text = "Unexpected end of the code: " + p.text
+		if what != "the " {
 			line, column := place(source, at)
-			text += fmt.Sprintf(": the %q opened at %d:%d is never closed", source[at:at+1], line, column)
-		default:
-			text += ": " + p.text
+			text = fmt.Sprintf("Unexpected end of the code: %s opened at %d:%d is never closed", what, line, column)
 		}
 	}
 	return fault(source, file, p.offset, text, hint(source, p.offset))

@@ -10,6 +10,9 @@ import (
 type scanned struct {
 	tooDeep int   // where the nesting passes limits.SourceNesting; -1: nowhere
 	open    []int // brackets that nothing closes, outermost first
+	// What the source ends in, where it begins: "template", "comment"; else "".
+	inside string
+	since  int
 }
 
 // scan counts brackets outside strings, templates, comments and regular
@@ -24,12 +27,18 @@ func scan(source string) scanned {
 	return s.result
 }
 
+// template is one that goes on after the } of its current ${.
+type template struct {
+	depth int // how many brackets are open outside its ${
+	start int
+}
+
 type scanner struct {
 	src       string
 	pos       int
 	open      []int
-	templates []int // lengths of open where a template goes on after its }
-	last      byte  // the last byte that was no space and no comment; 'a' for a word that ends a value
+	templates []template
+	last      byte // the last byte that was no space and no comment; 'a' for a word that ends a value
 	result    scanned
 }
 
@@ -44,7 +53,7 @@ func (s *scanner) step() {
 		s.quoted(c)
 	case c == '`':
 		s.pos++
-		s.template()
+		s.template(s.pos - 1)
 	case c == '/':
 		s.slash()
 	case isWord(c):
@@ -72,9 +81,10 @@ func (s *scanner) pop(c byte) {
 	if n := len(s.open); n > 0 {
 		s.open = s.open[:n-1]
 	}
-	if n := len(s.templates); c == '}' && n > 0 && s.templates[n-1] == len(s.open) {
+	if n := len(s.templates); c == '}' && n > 0 && s.templates[n-1].depth == len(s.open) {
+		start := s.templates[n-1].start
 		s.templates = s.templates[:n-1]
-		s.template()
+		s.template(start)
 	}
 }
 
@@ -95,7 +105,7 @@ func (s *scanner) quoted(quote byte) {
 }
 
 // template skips to the end of a template or into its next ${.
-func (s *scanner) template() {
+func (s *scanner) template(start int) {
 	for ; s.pos < len(s.src); s.pos++ {
 		switch s.src[s.pos] {
 		case '\\':
@@ -106,13 +116,14 @@ func (s *scanner) template() {
 			return
 		case '$':
 			if s.pos+1 < len(s.src) && s.src[s.pos+1] == '{' {
-				s.templates = append(s.templates, len(s.open))
+				s.templates = append(s.templates, template{len(s.open), start})
 				s.pos++
 				s.push()
 				return
 			}
 		}
 	}
+	s.result.inside, s.result.since = "template", start
 }
 
 // slash skips a comment or a regular expression, or is a division.
@@ -130,6 +141,7 @@ func (s *scanner) slash() {
 			s.pos += i + 4
 			return
 		}
+		s.result.inside, s.result.since = "comment", s.pos
 		s.pos = len(s.src)
 	case s.last == 'a' || s.last == ')' || s.last == ']' || s.last == '}':
 		s.pos++
