@@ -1,0 +1,15 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDemo plays the demonstration in this process, so that the race detector
+// and the search for leaks see it.
+func TestDemo(t *testing.T) {
+	status, stdout, stderr := runText(t, "", "demo")
+	if status != exitOK || stderr != "" || !strings.Contains(stdout, "each checked") {
+		t.Errorf("status %d, standard error %q, transcript:\n%s", status, stderr, stdout)
+	}
+}
