@@ -135,11 +135,11 @@ func expand(s string) string {
 	})
 }
 
-// arguments is the JSON text that the step sends.
+// arguments is the JSON text that the step sends, on one line.
 func (s *Step) arguments() (json.RawMessage, error) {
 	switch {
 	case s.ArgsJSON != "":
-		return json.RawMessage(expand(s.ArgsJSON)), nil
+		return oneLine(expand(s.ArgsJSON)), nil
 	case s.Code != nil:
 		args, err := json.Marshal(map[string]string{"code": expand(*s.Code)})
 		if err != nil {
@@ -147,7 +147,17 @@ func (s *Step) arguments() (json.RawMessage, error) {
 		}
 		return args, nil
 	case s.Args != nil:
-		return json.RawMessage(expand(string(s.Args))), nil
+		return oneLine(expand(string(s.Args))), nil
 	}
 	return json.RawMessage("{}"), nil
+}
+
+// oneLine takes white space out of JSON, since a frame is a line; what is no
+// JSON stays as it is.
+func oneLine(text string) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(text)) != nil {
+		return json.RawMessage(text)
+	}
+	return b.Bytes()
 }

@@ -30,7 +30,10 @@ func fakeProgram(in io.Reader, out io.Writer) int {
 				Arguments json.RawMessage
 			}
 		}
-		if json.Unmarshal(lines.Bytes(), &req) != nil || req.ID == nil {
+		if json.Unmarshal(lines.Bytes(), &req) != nil {
+			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"refused"}}`)
+		}
+		if req.ID == nil {
 			continue
 		}
 		result := `{}`
@@ -65,7 +68,9 @@ func TestSteps(t *testing.T) {
 	tests := []struct{ name, step, fault string }{
 		{"answer", `{"call":"b","args":{"x":"@@FILL:3@@"},"has":["{\"x\":\"xxx\"}","\nend"],"lacks":["FILL"],"value":{"v.0.n":1}}`, ""},
 		{"code", `{"call":"b","code":"return 1","has":["{\"code\":\"return 1\"}"]}`, ""},
-		{"raw_arguments", `{"call":"b","args_json":"{\"x\": 1.0}","has":["1.0"]}`, ""},
+		{"arguments_on_lines", "{\"call\":\"b\",\"args\":{\n\"x\":\n1.0},\"has\":[\"{\\\"x\\\":1.0}\"]}", ""},
+		{"raw_arguments", `{"call":"b","args_json":"{\"x\": 1.0}","has":["{\"x\":1.0}"]}`, ""},
+		{"no_json", `{"call":"b","args_json":"{nonsense","error":true,"has":["refused"]}`, ""},
 		{"missing_text", `{"call":"b","has":["absent"]}`, `want "absent"`},
 		{"unwanted_text", `{"call":"b","lacks":["end"]}`, `do not want "end"`},
 		{"wrong_value", `{"call":"b","value":{"v.0.n":2}}`, "want v.0.n = 2, have 1"},

@@ -119,6 +119,14 @@ func (c *Client) take(line []byte) {
 	case msg.ID != nil && c.waiting[*msg.ID] != nil:
 		c.waiting[*msg.ID] <- msg.reply // holds one
 		delete(c.waiting, *msg.ID)
+	case msg.ID == nil && msg.Error != nil && len(c.waiting) == 1:
+		// A frame that was refused before its id was known: it can only be this one.
+		for id, ch := range c.waiting {
+			ch <- msg.reply
+			delete(c.waiting, id)
+		}
+	default:
+		c.fault = errors.Join(c.fault, fmt.Errorf("an answer to no request: %.200q", line))
 	}
 }
 
