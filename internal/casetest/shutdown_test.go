@@ -1,0 +1,131 @@
+package casetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shutdownWithin is what a front door promises, whatever hangs.
+const shutdownWithin = 2 * time.Second
+
+// hanging is a mount with a tool for each way to hang, and a disposer that hangs.
+const hanging = `return { name: 'hanging', inject: ['tools'], apply(ctx) {
+  const tool = (name, execute) => harness.registerTool(ctx, harness.defineTool({
+    name, description: 'hangs', parameters: {}, output: { schema: { type: 'string' }, render: () => [] }, execute }))
+  tool('never', () => new Promise(() => {}))
+  tool('loop', () => { for (;;) {} })
+  ctx.effect(() => () => new Promise(() => {}))
+} }`
+
+// TestShutdownWhileHanging: asked to end while calls and disposers hang, the
+// program ends with status 0 and in time, and so do its workers.
+func TestShutdownWhileHanging(t *testing.T) {
+	ways := map[string]func(*Client) error{
+		"input_ends": func(c *Client) error { return c.Close(shutdownWithin) },
+		"sigterm":    func(c *Client) error { return c.Signal(syscall.SIGTERM, shutdownWithin) },
+		"sigint":     func(c *Client) error { return c.Signal(os.Interrupt, shutdownWithin) },
+	}
+	for name, end := range ways {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && name != "input_ends" {
+				t.Skip("no signals")
+			}
+			client, err := Start(t.Context(), Program(t), "mcp", "--vm-timeout", "30s", "--call-timeout", "60s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)
+			defer cancel()
+			args, err := json.Marshal(map[string]string{"code": hanging})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wait, err := client.Call("cordis_mount", args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer, err := wait(ctx); err != nil || answer.IsError {
+				t.Fatalf("mount: %v, %s", err, answer.Text)
+			}
+			for _, tool := range []string{"never", "never", "loop"} {
+				if _, err := client.Call(tool, json.RawMessage(`{}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The server still answers, so the calls have been taken.
+			wait, err = client.Call("cordis_inspect", json.RawMessage(`{"what":"temporary"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer, err := wait(ctx); err != nil || !strings.Contains(answer.Text, "hanging") {
+				t.Fatalf("inspect: %v, %s", err, answer.Text)
+			}
+			workers, err := client.children()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if runtime.GOOS == "linux" && len(workers) == 0 {
+				t.Error("no worker was found")
+			}
+			if err := end(client); err != nil {
+				t.Errorf("%v; standard error:\n%s", err, client.Stderr())
+			}
+			for _, pid := range workers {
+				if !gone(pid, time.Second) {
+					t.Errorf("worker %d outlived the program", pid)
+				}
+			}
+		})
+	}
+}
+
+// children are the processes that the program has started, where /proc says so.
+func (c *Client) children() ([]int, error) {
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.cmd.Process.Pid))
+	if err != nil {
+		return nil, fmt.Errorf("find workers: %w", err)
+	}
+	var pids []int
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find workers: %w", err)
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			var pid int
+			if _, err := fmt.Sscan(word, &pid); err != nil {
+				return nil, fmt.Errorf("find workers: %w", err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// gone waits for the end of a process that is not our child; a zombie has ended.
+func gone(pid int, limit time.Duration) bool {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return true
+		}
+		if _, rest, ok := strings.Cut(string(stat), ") "); ok && strings.HasPrefix(rest, "Z") {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
