@@ -58,14 +58,16 @@ const settleOthers = 2 * time.Second
 
 // watch collects what happens to other plugins while a mount comes or goes.
 type watch struct {
-	handle *cordis.Handle
+	of      *Mount
+	handle  *cordis.Handle
+	pending []*cordis.Fiber // that waited for services at the start
 
 	mu      sync.Mutex
 	changed map[*cordis.Fiber]bool
 }
 
 func (s *Set) watch(m *Mount) *watch {
-	w := &watch{changed: map[*cordis.Fiber]bool{}}
+	w := &watch{of: m, changed: map[*cordis.Fiber]bool{}}
 	h, err := cordis.StatusChanged.On(s.ctx, func(_ context.Context, ch cordis.StatusChange) {
 		if ch.Fiber == m.Fiber() {
 			return
@@ -77,7 +79,27 @@ func (s *Set) watch(m *Mount) *watch {
 	if err == nil { // else the group is going, and there is nothing to tell
 		w.handle = h
 	}
+	for _, f := range s.ctx.Runtime().Fibers() {
+		if f.State() == cordis.Pending {
+			w.pending = append(w.pending, f)
+		}
+	}
 	return w
+}
+
+// woken notes the plugins that waited and need wait no longer: that they start
+// may not have been told yet.
+func (w *watch) woken() {
+	if len(w.of.Provides()) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.pending {
+		if f.State() != cordis.Disposed && len(f.Waiting().Missing) == 0 {
+			w.changed[f] = true
+		}
+	}
 }
 
 func (w *watch) stop() {
@@ -93,6 +115,7 @@ func (w *watch) settled(ctx context.Context) []*cordis.Fiber {
 	seen := map[*cordis.Fiber]bool{}
 	for {
 		var f *cordis.Fiber
+		w.woken()
 		w.mu.Lock()
 		for c := range w.changed {
 			if !seen[c] {
@@ -144,13 +167,11 @@ func errText(err error) string {
 
 // Tools are the tools that the mount has registered now, in their order.
 func (m *Mount) Tools() []*tool.View {
-	var own []*tool.View
-	for _, v := range m.set.cfg.Registry.List(tool.ScopeOf(m.set.ctx)) {
-		if v.Mount != nil && v.Mount.Number == m.Number {
-			own = append(own, v)
-		}
+	f := m.Fiber()
+	if f == nil {
+		return nil
 	}
-	return own
+	return m.set.cfg.Registry.ListMount(f.Context())
 }
 
 // Effects are the mount's standing effects.

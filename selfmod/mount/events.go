@@ -174,7 +174,7 @@ func (n *rest) ask(ctx context.Context) (json.RawMessage, error) {
 	n.mu.Lock()
 	if n.called {
 		n.mu.Unlock()
-		return nil, cordis.ErrNextTwice
+		return nil, cordis.ErrNext
 	}
 	n.called, n.done = true, make(chan struct{})
 	n.mu.Unlock()

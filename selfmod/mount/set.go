@@ -3,6 +3,7 @@ package mount
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -197,10 +199,22 @@ func (s *Set) reserve(source string) (*Mount, error) {
 // teach says what a failed mount leaves behind, and how to replace.
 func (s *Set) teach(m *Mount, err error) error {
 	text := plain.Error(err.Error())
+	if e := new(sandbox.Error); errors.As(err, &e) && e.Code == wire.CodeSyntax && e.Fault != nil {
+		text = parseText(e.Fault)
+	}
 	if strings.Contains(text, "already registered by temporary Plugin") {
 		text += ` — to REPLACE something an earlier temporary Plugin registered, first cordis_unmount that Plugin's id (find it with cordis_inspect what:"temporary"), then mount the new version.`
 	}
 	return &Failure{Text: fmt.Sprintf("%s\n(Nothing is mounted; the id %s is used up.)", text, m.ID), Err: err}
+}
+
+// parseText teaches what a parser refused: the place, and the hint that fits.
+func parseText(f *wire.Fault) string {
+	_, hint, found := strings.Cut(f.Message, "\n")
+	if !found {
+		hint = "`code` runs as the BODY of an async function. Check the balance of brackets and quotes: a `});` closes a call that was never opened; a plain `return { … }` ends with `}`."
+	}
+	return "temporary Plugin code failed to parse:\n" + f.Excerpt + "\n" + hint
 }
 
 // Failure is the error of a failed mount or unmount, as the model reads it.

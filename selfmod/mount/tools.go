@@ -55,11 +55,11 @@ func (r *run) definition(spec toolSpec) (*tool.Definition, error) {
 	}
 	parameters, err := compile(spec.Parameters, schema.Parameters)
 	if err != nil {
-		return nil, fmt.Errorf("%s parameters: %w", who, err)
+		return nil, fmt.Errorf("%s %w", who, err)
 	}
 	output, err := compile(spec.Output, schema.Output)
 	if err != nil {
-		return nil, fmt.Errorf("%s output.schema: %w", who, err)
+		return nil, fmt.Errorf("%s %w", who, err)
 	}
 	t := &mountedTool{r: r, spec: spec, entry: fmt.Sprintf("tool %q", spec.Name)}
 	d := &tool.Definition{
