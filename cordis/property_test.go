@@ -30,6 +30,17 @@ type machine struct {
 	root    *Context
 	slots   [slots]*slot
 	retired []*Fiber
+	r       *Handle // of the service r; nil: not provided
+	version int     // its value
+}
+
+// parse gives the slot and the part of it (0: the plugin, 1: its child) that
+// provide a service; the slot of r is -1.
+func parse(service string) (slot, part int) {
+	if service == "r" {
+		return -1, 0
+	}
+	return int(service[1] - '0'), int(service[0]-'c') / ('s' - 'c') ^ 1
 }
 
 // body makes the body of slot i, or of its child, which checks what it may rely
@@ -37,11 +48,8 @@ type machine struct {
 func (m *machine) body(s *slot, i, which int, inject []string) func(*Context, any) error {
 	check := func(c *Context, when string) {
 		for _, n := range inject {
-			var j int
-			var kind byte
-			fmt.Sscanf(n, "%c%d", &kind, &j)
-			owner := m.slots[j]
-			up := owner != nil && owner.up[map[byte]int{'s': 0, 'c': 1}[kind]]
+			j, part := parse(n)
+			up := j < 0 || m.slots[j] != nil && m.slots[j].up[part]
 			if _, err := c.Use(n); err != nil || !up {
 				m.t.Errorf("slot %d.%d, %s: service %s: %v, provider up: %v", i, which, when, n, err, up)
 			}
@@ -53,12 +61,12 @@ func (m *machine) body(s *slot, i, which int, inject []string) func(*Context, an
 		}
 		check(c, "body")
 		s.up[which] = true
+		must(c.Provide(fmt.Sprintf("%c%d", "sc"[which], i), i))
 		must(c.Defer("check", func(context.Context) error {
 			check(c, "disposer")
 			s.up[which] = false
 			return nil
 		}))
-		must(c.Provide(fmt.Sprintf("%c%d", "sc"[which], i), i))
 		if which == 0 {
 			s.ran = append(s.ran, config.(int))
 			if s.child != nil {
@@ -75,7 +83,7 @@ func (m *machine) body(s *slot, i, which int, inject []string) func(*Context, an
 // act draws one operation and does it, without waiting.
 func (m *machine) act(i int) {
 	t := m.t
-	names := []string{}
+	names := []string{"r"}
 	for j := range slots {
 		names = append(names, fmt.Sprintf("s%d", j), fmt.Sprintf("c%d", j))
 	}
@@ -83,6 +91,15 @@ func (m *machine) act(i int) {
 	config := rapid.IntRange(-1, 3)
 	expired, cancel := context.WithCancel(context.Background())
 	cancel()
+	if rapid.IntRange(0, 3).Draw(t, "flip r") == 0 {
+		if m.r == nil {
+			m.version++
+			m.r = must(m.root.Provide("r", m.version))
+		} else {
+			m.r.Dispose(expired)
+			m.r = nil
+		}
+	}
 	s := m.slots[i]
 	switch op := rapid.SampledFrom([]string{"dispose", "update", "restart", "update"}).Draw(t, "op"); {
 	case s == nil:
@@ -109,10 +126,8 @@ func (m *machine) expected() (up [slots][2]bool) {
 		changed = false
 		has := func(names []string) bool {
 			return !slices.ContainsFunc(names, func(n string) bool {
-				var j int
-				var kind byte
-				fmt.Sscanf(n, "%c%d", &kind, &j)
-				return !up[j][map[byte]int{'s': 0, 'c': 1}[kind]]
+				j, part := parse(n)
+				return j < 0 && m.r == nil || j >= 0 && !up[j][part]
 			})
 		}
 		for i, s := range m.slots {
@@ -151,6 +166,9 @@ func (m *machine) check() {
 		}
 		if state == Active && s.ran[len(s.ran)-1] != s.config {
 			m.t.Fatalf("slot %d runs with %v, want %d", i, s.ran, s.config)
+		}
+		if state == Active && slices.Contains(s.inject, "r") && must(s.fiber.Context().Use("r")) != m.version {
+			m.t.Fatalf("slot %d has an old r", i)
 		}
 	}
 	for _, f := range m.retired {
@@ -193,7 +211,7 @@ func TestPropertyStepped(t *testing.T) {
 			t.Fatal("does not settle")
 		}
 		m.check()
-		m.root.Fiber().RequestDispose()
+		m.root.Fiber().RequestDispose() // and r with it
 		if !stepper.Run(10000) {
 			t.Fatal("does not settle")
 		}
