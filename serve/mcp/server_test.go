@@ -30,6 +30,7 @@ func TestListTools(t *testing.T) {
 		if got.ServerInfo.Name != "dsh" || got.ServerInfo.Version != "v9" || !strings.Contains(got.Instructions, "cordis_mount") {
 			t.Errorf("handshake %+v", got.ServerInfo)
 		}
+		//nolint:staticcheck // logging is deprecated, which is one more reason not to advertise it
 		if got.Capabilities.Tools == nil || !got.Capabilities.Tools.ListChanged || got.Capabilities.Logging != nil {
 			t.Errorf("capabilities %+v", got.Capabilities)
 		}
