@@ -50,6 +50,7 @@ type machine struct {
 	calls   int
 	pending map[string][2]string // "mount:promise" → … waiter's machine and id
 	refuse  string               // value text for the next registration
+	settles [][2]string          // answers of peers that wait for the machine to be free
 }
 
 func newMachine(t testing.TB) *machine {
@@ -111,7 +112,7 @@ func (m *machine) host(op string, args []string) (string, bool, error) {
 		if other == nil {
 			return "", false, fmt.Errorf("peerdone %q of nobody", key)
 		}
-		other.settle(to[1], args[1])
+		other.settles = append(other.settles, [2]string{to[1], args[1]})
 	}
 	return "", false, nil
 }
@@ -177,6 +178,21 @@ func (m *machine) drain() {
 	}
 }
 
+// settleAll delivers what peers have answered, in every machine of the world.
+func (m *machine) settleAll() {
+	m.t.Helper()
+	for more := true; more; {
+		more = false
+		for _, one := range m.world {
+			if len(one.settles) > 0 {
+				next := one.settles[0]
+				one.settles, more = one.settles[1:], true
+				one.settle(next[0], next[1])
+			}
+		}
+	}
+}
+
 func (m *machine) settle(id, text string) {
 	m.t.Helper()
 	m.dispatch("settle", id, text)
@@ -190,6 +206,7 @@ func (m *machine) call(op string, args ...any) string {
 	id := strconv.Itoa(m.calls)
 	text := m.dispatch(append([]any{op, id}, args...)...)
 	m.drain()
+	m.settleAll()
 	if text != "~" {
 		return text
 	}

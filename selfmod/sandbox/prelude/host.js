@@ -63,11 +63,20 @@ const settle = (id, text) => {
 };
 
 // subscribe calls ok or bad when a native promise settles, without trusting
-// what a mount may have put on it or on Promise.prototype. It throws when p is
-// no native promise.
+// what a mount may have put on it or on Promise. It throws when p is no native
+// promise.
 const subscribe = (p, ok, bad) => {
-  const d = getOwnPropertyDescriptor(p, 'constructor');
-  if (d === undefined && reflectDefine(p, 'constructor', ownConstructor)) {
+  let ordinary = false;
+  try {
+    ordinary = p.constructor === NativePromise && NativePromise[species] === NativePromise;
+  } catch {
+    // A getter in the place of one of them.
+  }
+  if (ordinary) {
+    promiseThen(p, ok, bad);
+    return;
+  }
+  if (!hasOwn(p, 'constructor') && reflectDefine(p, 'constructor', ownConstructor)) {
     // A constructor of its own makes then ignore the prototype's.
     try {
       promiseThen(p, ok, bad);
@@ -78,6 +87,7 @@ const subscribe = (p, ok, bad) => {
   }
   promiseThen(p, ok, bad);
 };
+const { species } = NativeSymbol;
 const ownConstructor = { __proto__: null, value: undefined, configurable: true };
 
 // isNativePromise is a brand check that runs no code of a mount: a promise's

@@ -264,31 +264,50 @@ const exactText = (v, root) => {
 
 // freezeDeep freezes what came out of parseJSON.
 const freezeDeep = (v) => {
-  if (typeof v !== 'object' || v === null) {
-    return v;
+  if (typeof v === 'object' && v !== null) {
+    freezeAt(v, 0);
   }
+  return v;
+};
+
+const freezeAt = (o, depth) => {
+  if (depth > FAST_DEPTH) {
+    return freezeIteratively(o);
+  }
+  freeze(o);
+  if (isArray(o)) {
+    const n = o.length;
+    for (let i = 0; i < n; i++) {
+      const m = o[i];
+      if (typeof m === 'object' && m !== null) {
+        freezeAt(m, depth + 1);
+      }
+    }
+    return;
+  }
+  const keys = keysOf(o);
+  const n = keys.length;
+  for (let i = 0; i < n; i++) {
+    const m = o[keys[i]];
+    if (typeof m === 'object' && m !== null) {
+      freezeAt(m, depth + 1);
+    }
+  }
+};
+
+const freezeIteratively = (v) => {
   const stack = list();
   stack[0] = v;
   while (stack.length > 0) {
     const o = stack[stack.length - 1];
     stack.length--;
     freeze(o);
-    if (isArray(o)) {
-      for (let i = 0; i < o.length; i++) {
-        const m = o[i];
-        if (typeof m === 'object' && m !== null) {
-          stack[stack.length] = m;
-        }
-      }
-    } else {
-      const keys = keysOf(o);
-      for (let i = 0; i < keys.length; i++) {
-        const m = o[keys[i]];
-        if (typeof m === 'object' && m !== null) {
-          stack[stack.length] = m;
-        }
+    const keys = keysOf(o);
+    for (let i = 0; i < keys.length; i++) {
+      const m = o[keys[i]];
+      if (typeof m === 'object' && m !== null) {
+        stack[stack.length] = m;
       }
     }
   }
-  return v;
 };

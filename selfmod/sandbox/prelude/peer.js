@@ -4,7 +4,7 @@
 // function, 2 for an array.
 //
 // A request is {"run", "h", "op", "k"?, "a"?, "f"?}: op get, set, has, own, keys,
-// call (member k with the object as receiver), apply (the function itself), new;
+// call (member k with the object as receiver), apply (the function itself), new (either);
 // k is "." and a name, or "@" and a well-known symbol's name. "f" lists handles of
 // the receiver that the sender has lost: [[handle, receipts], …]; an answer that
 // has some is {"$":"+","f":[…],"v":answer}. So what is no longer used is freed
@@ -246,7 +246,9 @@ const memberStub = (h, key) => {
   }
   let stub = h.stubs.get(key);
   if (stub === undefined) {
-    stub = (...args) => ask(h, 'call', key, args);
+    stub = function (...args) {
+      return ask(h, new.target === undefined ? 'call' : 'new', key, args);
+    };
     hide(stub, 'name', typeof key === 'symbol' ? symbolText(key) : key);
     h.stubs.set(key, stub);
   }
@@ -376,8 +378,10 @@ const perform = (e, r, link) => {
     }
     case 'apply':
       return apply(v, undefined, callMember(e, v, 'the value', link, r.a));
-    case 'new':
-      return construct(v, callMember(e, v, 'the value', link, r.a));
+    case 'new': {
+      const f = key === undefined ? v : v[key];
+      return construct(f, callMember(e, f, key === undefined ? 'the value' : key, link, r.a));
+    }
     case 'set':
       if (!reflectSet(v, key, decode(r.a[0], link))) {
         throw typeError('cannot assign ' + quote(cut('' + key, 60)));

@@ -195,31 +195,47 @@ const deferContext = (call, message) => {
   }
 };
 
-const makeExec = (call, head, args) => {
-  const exec = {
-    callId: own(head, 'callId'),
-    rootCallId: own(head, 'rootCallId'),
-    name: own(head, 'name'),
-    arguments: args,
-    get signal() {
-      if (call.signal === null) {
-        call.signal = makeSignal();
-        if (call.aborted) {
-          fire(call.signal, call.reason);
-        }
+// Exec gives its functions by getters, so that they cost nothing until they are
+// used and still work when they are taken out of it.
+class Exec {
+  #call;
+  constructor(call, head, args) {
+    this.#call = call;
+    show(this, 'callId', own(head, 'callId'));
+    show(this, 'rootCallId', own(head, 'rootCallId'));
+    show(this, 'name', own(head, 'name'));
+    show(this, 'arguments', args);
+    freeze(this);
+  }
+  get signal() {
+    const call = this.#call;
+    if (call.signal === null) {
+      call.signal = makeSignal();
+      if (call.aborted) {
+        fire(call.signal, call.reason);
       }
-      return call.signal;
-    },
-    progress: (p) => sendProgress(call, p),
-    deferContext: (message) => deferContext(call, message),
-    concludeTurn: () => {
+    }
+    return call.signal;
+  }
+  get progress() {
+    const call = this.#call;
+    return (p) => sendProgress(call, p);
+  }
+  get deferContext() {
+    const call = this.#call;
+    return (message) => deferContext(call, message);
+  }
+  get concludeTurn() {
+    const call = this.#call;
+    return () => {
       if (!call.finished) {
         send(call.id, call.run, 'conclude', '{"call":' + digits(call.id) + '}');
       }
-    },
-  };
-  return freeze(exec);
-};
+    };
+  }
+}
+freeze(Exec.prototype);
+const makeExec = (call, head, args) => new Exec(call, head, args);
 
 // Checks of what the members return.
 
