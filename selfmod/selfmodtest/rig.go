@@ -50,20 +50,32 @@ type Rig struct {
 	Registry *tool.Registry
 	Toolset  *cordis.Fiber
 
-	mu      sync.Mutex
-	console []string
+	console *lines
+}
+
+// lines is what mounts printed.
+type lines struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// For is the same runtime in a subtest.
+func (r *Rig) For(t testing.TB) *Rig {
+	sub := *r
+	sub.T = t
+	return &sub
 }
 
 // New starts a Rig; the test's end stops it and checks that the runtime is
 // empty again.
 func New(t testing.TB, cfg selfmod.Config) *Rig {
 	t.Helper()
-	r := &Rig{T: t, Root: cordis.New(cordis.WithDrainLimit(drainLimit(cfg)))}
+	r := &Rig{T: t, Root: cordis.New(cordis.WithDrainLimit(drainLimit(cfg))), console: &lines{}}
 	if cfg.Worker == "" {
 		cfg.Worker = os.Getenv(workerEnv)
 	}
 	if cfg.Console == nil {
-		cfg.Console = consoleWriter{r}
+		cfg.Console = r.console
 	}
 	empty := r.Root.Runtime().Digest()
 	for _, p := range []*cordis.Plugin{tool.Plugin(), timer.Plugin(), selfmod.Plugin(cfg)} {
@@ -98,20 +110,19 @@ func drainLimit(cfg selfmod.Config) time.Duration {
 	return Wait
 }
 
-type consoleWriter struct{ r *Rig }
-
-func (w consoleWriter) Write(b []byte) (int, error) {
-	w.r.mu.Lock()
-	defer w.r.mu.Unlock()
-	w.r.console = append(w.r.console, strings.TrimSuffix(string(b), "\n"))
+// Write takes one line.
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, strings.TrimSuffix(string(b), "\n"))
 	return len(b), nil
 }
 
 // Console is what mounts printed so far.
 func (r *Rig) Console() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]string(nil), r.console...)
+	r.console.mu.Lock()
+	defer r.console.mu.Unlock()
+	return append([]string(nil), r.console.list...)
 }
 
 // Context ends when the test has waited long enough.
