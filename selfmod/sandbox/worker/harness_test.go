@@ -227,12 +227,17 @@ func invoke(mount, fn uint32, args string) wire.Frame {
 // startWorker serves in this process, over pipes, without a lock.
 func startWorker(t testing.TB) *host {
 	t.Helper()
+	return startServe(t, stubPrelude, "stub")
+}
+
+func startServe(t testing.TB, prelude, hash string) *host {
+	t.Helper()
 	in, hostOut := io.Pipe()
 	hostIn, out := io.Pipe()
 	served := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		err := Serve(ctx, Options{In: in, Out: out, Prelude: stubPrelude, PreludeHash: "stub"})
+		err := Serve(ctx, Options{In: in, Out: out, Prelude: prelude, PreludeHash: hash})
 		_ = out.Close()
 		_ = in.Close()
 		served <- err

@@ -76,10 +76,14 @@ func Source(engine Engine, source, file string) (*Unit, error) {
 		return nil, err
 	}
 	if refused.Kind == qjs.KindStackOverflow {
-		return nil, fault(source, file, 0, "the source is nested too deep", "")
+		return nil, fault(source, file, 0, tooDeep, "")
 	}
 	return viaTypeScript(engine, source, file, s, refused)
 }
+
+// tooDeep is what is said of source that the engine's parser has no stack for,
+// without a place: the parser gives none.
+const tooDeep = "the source is nested too deep"
 
 // syntax is the engine's error when it is about the source.
 func syntax(err error) (*qjs.Error, bool) {
@@ -102,6 +106,9 @@ func viaTypeScript(engine Engine, source, file string, s scanned, refused *qjs.E
 		e, ok := syntax(err)
 		if !ok {
 			return nil, err
+		}
+		if e.Kind == qjs.KindStackOverflow {
+			return nil, fault(source, file, 0, tooDeep, "")
 		}
 		at := 0
 		if line, column, ok := positions.original(e.Line, e.Column); ok {
