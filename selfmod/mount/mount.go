@@ -134,7 +134,16 @@ func (m *Mount) start(ctx context.Context) error {
 	m.mu.Lock()
 	m.fiber = f
 	m.mu.Unlock()
-	return f.Await(ctx)
+	return untouched(f.Await(ctx))
+}
+
+// untouched is the error of the sandbox itself, without what the runtime says
+// around it: what the author's code threw stays as it is.
+func untouched(err error) error {
+	if e := new(sandbox.Error); errors.As(err, &e) {
+		return e
+	}
+	return err
 }
 
 func (m *Mount) load(ctx context.Context) (*sandbox.VM, wire.Loaded, error) {
