@@ -268,6 +268,15 @@ func (m *machine) asks(op, verb string) []asked {
 	return found
 }
 
+// skipSlow skips what runs so much JavaScript that the race detector, under which
+// the engine is 40 times slower, would make it take minutes.
+func skipSlow(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("too slow under the race detector")
+	}
+}
+
 // message returns the message of a failure's value text.
 func message(t testing.TB, text string) string {
 	t.Helper()

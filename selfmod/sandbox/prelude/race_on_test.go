@@ -1,0 +1,5 @@
+//go:build race
+
+package prelude_test
+
+const raceDetector = true
