@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -56,103 +55,76 @@ type Undone struct {
 // an unmount set in motion.
 const settleOthers = 2 * time.Second
 
-// watch collects what happens to other plugins while a mount comes or goes.
-type watch struct {
-	of      *Mount
-	handle  *cordis.Handle
-	pending []*cordis.Fiber // that waited for services at the start
-
-	mu      sync.Mutex
-	changed map[*cordis.Fiber]bool
-}
-
-func (s *Set) watch(m *Mount) *watch {
-	w := &watch{of: m, changed: map[*cordis.Fiber]bool{}}
-	h, err := cordis.StatusChanged.On(s.ctx, func(_ context.Context, ch cordis.StatusChange) {
-		if ch.Fiber == m.Fiber() {
-			return
-		}
-		w.mu.Lock()
-		w.changed[ch.Fiber] = true
-		w.mu.Unlock()
-	})
-	if err == nil { // else the group is going, and there is nothing to tell
-		w.handle = h
+// needing are the plugins that require one of the named services, in the order
+// in which they were mounted, without those already seen.
+func (s *Set) needing(names []string, seen map[*cordis.Fiber]bool) []*cordis.Fiber {
+	if len(names) == 0 {
+		return nil
 	}
+	var list []*cordis.Fiber
 	for _, f := range s.ctx.Runtime().Fibers() {
-		if f.State() == cordis.Pending {
-			w.pending = append(w.pending, f)
+		if seen[f] || f.Plugin() == nil {
+			continue
 		}
-	}
-	return w
-}
-
-// woken notes the plugins that waited and need wait no longer: that they start
-// may not have been told yet.
-func (w *watch) woken() {
-	if len(w.of.Provides()) == 0 {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, f := range w.pending {
-		if f.State() != cordis.Disposed && len(f.Waiting().Missing) == 0 {
-			w.changed[f] = true
-		}
-	}
-}
-
-func (w *watch) stop() {
-	if w.handle != nil {
-		_ = w.handle.Dispose(context.Background()) // a listener's removal cannot fail
-	}
-}
-
-// settled waits until the plugins that were set in motion have come to rest.
-func (w *watch) settled(ctx context.Context) []*cordis.Fiber {
-	ctx, cancel := context.WithTimeout(ctx, settleOthers)
-	defer cancel()
-	seen := map[*cordis.Fiber]bool{}
-	for {
-		var f *cordis.Fiber
-		w.woken()
-		w.mu.Lock()
-		for c := range w.changed {
-			if !seen[c] {
-				f = c
+		for _, d := range f.Plugin().Inject {
+			if !d.Optional && slices.Contains(names, d.Name) {
+				seen[f] = true
+				list = append(list, f)
+				break
 			}
 		}
-		w.mu.Unlock()
-		if f == nil || ctx.Err() != nil {
-			break
-		}
-		seen[f] = true
-		_ = f.Await(ctx) // how it ended is read from its state
 	}
-	list := make([]*cordis.Fiber, 0, len(seen))
-	for f := range seen {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b *cordis.Fiber) int { return int(a.ID()) - int(b.ID()) })
 	return list
 }
 
-// mounted collects the consequences of a successful mount.
-func (s *Set) mounted(ctx context.Context, m *Mount, w *watch) *Mounted {
+// mounted collects the consequences of a successful mount: what waited for its
+// services, and in turn for theirs, has come to rest.
+func (s *Set) mounted(ctx context.Context, m *Mount) *Mounted {
+	ctx, cancel := context.WithTimeout(ctx, settleOthers)
+	defer cancel()
 	out := &Mounted{Mount: m, Tools: m.Tools()}
-	out.Listeners = count(m.Fiber().Effects()).Listeners
-	for _, f := range w.settled(ctx) {
-		if f == m.Fiber() {
-			continue
+	out.Listeners = count(m.Effects()).Listeners
+	seen := map[*cordis.Fiber]bool{m.Fiber(): true}
+	for next := s.needing(m.Fiber().Provides(), seen); len(next) > 0; {
+		var names []string
+		for _, f := range next {
+			if len(f.Waiting().Missing) > 0 {
+				continue
+			}
+			_ = f.Await(ctx) // how it ended is read from its state
+			switch f.State() {
+			case cordis.Active:
+				out.Activated = append(out.Activated, plain.Name(f.Name()))
+				names = append(names, f.Provides()...)
+			case cordis.Failed:
+				out.Failed = append(out.Failed, Failed{plain.Name(f.Name()), plain.Line(errText(untouched(f.Err())), errorLine)})
+			}
 		}
-		switch f.State() {
-		case cordis.Active:
-			out.Activated = append(out.Activated, plain.Name(f.Name()))
-		case cordis.Failed:
-			out.Failed = append(out.Failed, Failed{plain.Name(f.Name()), plain.Line(errText(f.Err()), errorLine)})
-		}
+		next = s.needing(names, seen)
 	}
 	return out
+}
+
+// dependents are the active plugins that an unmount will park: those that
+// require what the mount provides, and in turn what they provide.
+func (s *Set) dependents(m *Mount) []*cordis.Fiber {
+	f := m.Fiber()
+	if f == nil {
+		return nil
+	}
+	var all []*cordis.Fiber
+	seen := map[*cordis.Fiber]bool{f: true}
+	for next := s.needing(f.Provides(), seen); len(next) > 0; {
+		var names []string
+		for _, d := range next {
+			if d.State() == cordis.Active {
+				all = append(all, d)
+				names = append(names, d.Provides()...)
+			}
+		}
+		next = s.needing(names, seen)
+	}
+	return all
 }
 
 // errorLine is how much of another plugin's error an answer shows.
@@ -213,8 +185,7 @@ func OwnEffects(effects []cordis.EffectInfo) []cordis.EffectInfo {
 
 // unmount disposes the mount and collects the receipt.
 func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
-	w := s.watch(m)
-	defer w.stop()
+	dependents := s.dependents(m)
 	out := &Receipt{ID: m.ID, Plugin: m.Name(), Undone: count(m.Effects())}
 	scope := tool.ScopeOf(s.ctx)
 	tools := s.cfg.Registry.List(scope)
@@ -235,8 +206,11 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 	if receipt.Err != nil {
 		out.Problem = plain.Line(receipt.Err.Error(), errorLine)
 	}
-	for _, f := range w.settled(ctx) {
-		if f != m.Fiber() && f.State() == cordis.Pending {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleOthers)
+	defer cancel()
+	for _, f := range dependents {
+		_ = f.Await(ctx) // how it ended is read from its state
+		if f.State() == cordis.Pending {
 			out.Parked = append(out.Parked, plain.Name(f.Name()))
 		}
 	}

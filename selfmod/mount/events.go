@@ -63,7 +63,7 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 		h, err := ev.Listen(r.c, l.hear, opts...)
 		if err == nil && p.Event == tool.PreExecute.Name() {
 			r.guards.Add(1)
-			r.m.guarding.Store(true)
+			r.m.guard(true)
 		}
 		return h, err
 	})

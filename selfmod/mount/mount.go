@@ -18,6 +18,9 @@ import (
 	"github.com/dsh-go/dsh/tool"
 )
 
+// idPrefix begins the id of each temporary plugin.
+const idPrefix = "dyn-"
+
 // Anonymous is the name of a plugin that has none.
 const Anonymous = "<anonymous>"
 
@@ -51,7 +54,7 @@ type Mount struct {
 var _ sandbox.Host = (*Mount)(nil)
 
 func newMount(s *Set, number int, source string) *Mount {
-	return &Mount{Number: number, ID: "dyn-" + strconv.Itoa(number), Source: source, set: s, name: Anonymous}
+	return &Mount{Number: number, ID: idPrefix + strconv.Itoa(number), Source: source, set: s, name: Anonymous}
 }
 
 // Name is the plugin's name, safe to show.
@@ -197,7 +200,7 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 	if err := vm.Apply(c.Context(), r.id, r.bindings()); err != nil {
 		return err
 	}
-	m.guarding.Store(r.guards.Load() > 0)
+	m.guard(r.guards.Load() > 0)
 	return nil
 }
 
@@ -226,6 +229,17 @@ func (m *Mount) machine(ctx context.Context) (*sandbox.VM, error) {
 	m.mu.Unlock()
 	m.adopt(fresh, loaded, deps)
 	return fresh, nil
+}
+
+// guard notes whether the mount denies calls while it is not active.
+func (m *Mount) guard(on bool) {
+	if m.guarding.Swap(on) != on {
+		if on {
+			m.set.guards.Add(1)
+		} else {
+			m.set.guards.Add(-1)
+		}
+	}
 }
 
 func (m *Mount) newRun(vm *sandbox.VM, c *cordis.Context) *run {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -35,6 +37,8 @@ type Set struct {
 	cfg   Config
 	ctx   *cordis.Context // of the group's fiber
 	lines *rate           // of the console, all mounts together
+
+	guards atomic.Int32 // how many mounts are guarding
 
 	mu     sync.Mutex
 	next   int
@@ -67,7 +71,7 @@ func (s *Set) Wait() { s.work.Wait() }
 // deniesWhileDown fails closed: a mount that guarded calls and is not active
 // denies them, until it is unmounted or active again.
 func (s *Set) deniesWhileDown(e *tool.Exec) string {
-	if e.Tool != nil && e.Tool.Unrouted {
+	if s.guards.Load() == 0 || e.Tool != nil && e.Tool.Unrouted {
 		return ""
 	}
 	for _, m := range s.List() {
@@ -93,12 +97,14 @@ func (s *Set) List() []*Mount {
 
 // Get returns a mount by its id.
 func (s *Set) Get(id string) (*Mount, bool) {
-	for _, m := range s.List() {
-		if m.ID == id {
-			return m, true
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number, err := strconv.Atoi(strings.TrimPrefix(id, idPrefix))
+	if err != nil {
+		return nil, false
 	}
-	return nil, false
+	m, ok := s.mounts[number]
+	return m, ok && m.ID == id
 }
 
 // Fate says what became of an id that is used up; "" for one that never was.
@@ -115,6 +121,7 @@ func (s *Set) Fate(id string) string {
 
 // forget takes a mount out of the list and remembers what became of it.
 func (s *Set) forget(m *Mount, what string) {
+	m.guard(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mounts, m.Number)
@@ -166,14 +173,12 @@ func (s *Set) Mount(ctx context.Context, source string) (*Mounted, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch := s.watch(m)
-	defer watch.stop()
 	if err := m.start(ctx); err != nil {
 		m.end(context.WithoutCancel(ctx))
 		s.forget(m, "failed to mount: "+plain.Line(err.Error(), limits.SourceLine))
 		return nil, s.teach(m, err)
 	}
-	return s.mounted(ctx, m, watch), nil
+	return s.mounted(ctx, m), nil
 }
 
 // reserve takes the next id.
