@@ -106,6 +106,19 @@ func (c *calls) unlink(fr *frame) {
 	c.frames = c.frames[:last]
 }
 
+// replace ends the call last and begins fr, if the fiber admits calls.
+func (c *calls) replace(last, fr *frame) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := len(c.frames) - 1
+	if !c.open || !last.linked || c.frames[i] != last {
+		return false
+	}
+	last.linked, fr.linked = false, true
+	c.frames[i] = fr
+	return true
+}
+
 // running gives the running calls, oldest first.
 func (c *calls) running() []*frame {
 	c.mu.Lock()

@@ -275,6 +275,8 @@ type dispatch struct {
 	dispatchOptions
 	all    []*listener
 	frames []frame
+	i      int    // of the listener that is next
+	cur    *frame // the call that runs; see next
 }
 
 // frameChunk is how many frames a dispatch makes at once.
@@ -320,17 +322,50 @@ func (d *dispatch) enter(n *listener) *frame {
 	return fr
 }
 
-// leave ends the call of n; err, if not nil, gets the error of a panic, which
-// is reported otherwise. It must be deferred directly.
+// next ends the call that runs and begins that of n, if n is to be called. It is
+// enter for a plain loop, which needs one lock for both if the fiber is the same.
+func (d *dispatch) next(n *listener) bool {
+	last := d.cur
+	d.cur = nil
+	if last != nil && d.filter == nil && !n.once && !n.off.Load() && len(d.frames) > 0 && last.at.fiber == n.handle.fiber {
+		fr := &d.frames[0]
+		fr.in, fr.at = d.entry, &n.handle.site
+		if n.handle.fiber.calls.replace(last, fr) {
+			d.frames = d.frames[1:]
+			d.cur = fr
+			return true
+		}
+	}
+	if last != nil {
+		last.at.fiber.leave(last)
+	}
+	d.cur = d.enter(n)
+	return d.cur != nil
+}
+
+// rest ends the last call of a plain loop, or the one that panicked; that is
+// reported. It must be deferred directly.
+func (d *dispatch) rest() {
+	v := recover()
+	fr := d.cur
+	if d.cur = nil; fr == nil {
+		return
+	}
+	if v != nil {
+		d.all[d.i-1].report(&PanicError{v, debug.Stack()})
+	}
+	fr.at.fiber.leave(fr)
+}
+
+// leave ends the call of n; a panic becomes *err, and errors are attributed. It
+// must be deferred directly.
 func (n *listener) leave(fr *frame, err *error) {
 	v := recover()
 	n.handle.fiber.leave(fr)
-	switch {
-	case v != nil && err == nil:
-		n.report(&PanicError{v, debug.Stack()})
-	case v != nil:
-		*err = n.wrap(&PanicError{v, debug.Stack()})
-	case err != nil && *err != nil:
+	if v != nil {
+		*err = &PanicError{v, debug.Stack()}
+	}
+	if *err != nil {
 		*err = n.wrap(*err)
 	}
 }

@@ -83,16 +83,21 @@ func (e *Emit[A]) Emit(ctx context.Context, c *Context, a A, opts ...DispatchOpt
 		Dispatching.Emit(ctx, c, Dispatch{e.mode, e.name, a, c})
 	}
 	d := e.begin(ctx, c, opts)
-	for _, n := range d.all {
-		if fr := d.enter(n); fr != nil {
-			e.call(n, fr, a)
-		}
+	for d.i < len(d.all) {
+		e.run(&d, a)
 	}
 }
 
-func (e *Emit[A]) call(n *listener, fr *frame, a A) {
-	defer n.leave(fr, nil)
-	n.fn.(func(context.Context, A))(fr, a)
+// run calls the listeners that are left, to the end or to the first panic.
+func (e *Emit[A]) run(d *dispatch, a A) {
+	defer d.rest()
+	for d.i < len(d.all) {
+		n := d.all[d.i]
+		d.i++
+		if d.next(n) {
+			n.fn.(func(context.Context, A))(d.cur, a)
+		}
+	}
 }
 
 // Listen implements Event.
