@@ -99,6 +99,32 @@ func TestDrainAbandons(t *testing.T) {
 	})
 }
 
+func TestReceiptCountsDescendants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := world(t, WithDrainLimit(time.Second))
+		var child *Fiber
+		parent := mount(t, root, plugin("parent", func(c *Context) error {
+			child = must(c.Mount(plugin("child", func(c *Context) error {
+				_, err := c.Defer("bad", func(context.Context) error { return errTest })
+				return err
+			}), nil))
+			return child.Await(c.Context())
+		}), nil)
+		_, done1, _ := child.Enter(context.Background(), "endless")
+		_, done2, _ := child.Enter(context.Background(), "short")
+		done2()
+		_, done3, _ := parent.Enter(context.Background(), "parent's")
+		time.AfterFunc(time.Millisecond, done3)
+		rec, err := parent.Dispose(limit(t))
+		wantErr(t, err, ErrAbandoned)
+		wantErr(t, rec.Err, errTest)
+		rec.Err = nil
+		wantEqual(t, rec, Receipt{Drained: 1, Abandoned: []string{"endless"}, Left: 1})
+		wantEqual(t, len(errorsLogged(root)), 1) // once, though the parent's receipt has it too
+		done1()
+	})
+}
+
 // While a provider drains it serves its dependents, to the end of their disposers.
 func TestDrainServesDependents(t *testing.T) {
 	root, tr := world(t), &trace{}
@@ -156,97 +182,104 @@ func TestDependentsUnwindBeforeProvidersDisposers(t *testing.T) {
 	})
 }
 
+// ring is a fiber that injects a provider's service, with a parent and a child.
+type ring struct {
+	f, provider, parent *Fiber
+	root                *Context
+	wait                func(context.Context, *ring) error
+	result              chan error
+	ran                 bool
+}
+
+// try waits, and keeps the first result.
+func (r *ring) try(ctx context.Context) {
+	select {
+	case r.result <- r.wait(ctx, r):
+	default:
+	}
+}
+
+// body waits from the place that from names, in its first run.
+func (r *ring) body(from string) func(c *Context) error {
+	listen := func(c *Context, who string) error {
+		_, err := evEffect.On(c, func(ctx context.Context, to string) {
+			if to == who {
+				r.try(ctx)
+			}
+		})
+		return err
+	}
+	return func(c *Context) error {
+		r.f = c.Fiber()
+		if r.ran {
+			return nil
+		}
+		r.ran = true
+		must(c.Mount(plugin("child", func(c *Context) error { return listen(c, "child_listener") }), nil))
+		switch from {
+		case "status_observer":
+			must(StatusChanged.On(c, func(ctx context.Context, ch StatusChange) {
+				if ch.Fiber == r.f && ch.New == Active {
+					r.try(ctx)
+				}
+			}))
+		case "disposer":
+			must(c.Defer("e", func(ctx context.Context) error { r.try(ctx); return nil }))
+		case "body":
+			r.try(c.Context())
+		}
+		return listen(c, "listener")
+	}
+}
+
+// start mounts the ring and has it wait.
+func (r *ring) start(t *testing.T, from string) {
+	r.provider = mount(t, r.root, provider("provider", "s"), nil)
+	r.parent = mount(t, r.root, plugin("parent", nil), nil)
+	f := must(r.parent.Context().Mount(plugin("f", r.body(from), "s"), nil))
+	settle(t, f)
+	for _, g := range f.Children() {
+		settle(t, g)
+	}
+	switch from {
+	case "disposer":
+		f.RequestDispose()
+	case "listener", "child_listener":
+		evEffect.Emit(context.Background(), r.root, from)
+	case "call":
+		ctx, done, err := f.Enter(context.Background(), "call")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.try(ctx)
+		done()
+	}
+}
+
 // 71: who waits for whom, from where. Every wait that could not end is refused
 // at once, and what was asked for happens.
 func TestSelf71(t *testing.T) {
-	type fibers struct{ f, provider, parent, child *Fiber }
-	waits := map[string]func(ctx context.Context, fs fibers) error{
-		"await_self":       func(ctx context.Context, fs fibers) error { return fs.f.Await(ctx) },
-		"restart_self":     func(ctx context.Context, fs fibers) error { return fs.f.Restart(ctx) },
-		"update_self":      func(ctx context.Context, fs fibers) error { return fs.f.Update(ctx, nil) },
-		"dispose_self":     func(ctx context.Context, fs fibers) error { _, err := fs.f.Dispose(ctx); return err },
-		"dispose_parent":   func(ctx context.Context, fs fibers) error { _, err := fs.parent.Dispose(ctx); return err },
-		"dispose_provider": func(ctx context.Context, fs fibers) error { _, err := fs.provider.Dispose(ctx); return err },
+	waits := map[string]func(ctx context.Context, r *ring) error{
+		"await_self":       func(ctx context.Context, r *ring) error { return r.f.Await(ctx) },
+		"restart_self":     func(ctx context.Context, r *ring) error { return r.f.Restart(ctx) },
+		"update_self":      func(ctx context.Context, r *ring) error { return r.f.Update(ctx, nil) },
+		"dispose_self":     func(ctx context.Context, r *ring) error { _, err := r.f.Dispose(ctx); return err },
+		"dispose_parent":   func(ctx context.Context, r *ring) error { _, err := r.parent.Dispose(ctx); return err },
+		"dispose_provider": func(ctx context.Context, r *ring) error { _, err := r.provider.Dispose(ctx); return err },
 	}
 	for _, from := range []string{"body", "disposer", "listener", "call", "child_listener", "status_observer"} {
 		for name, wait := range waits {
 			if name == "await_self" && from != "body" && from != "disposer" && from != "status_observer" {
 				continue // settled: there is nothing to wait for
 			}
-			if name == "restart_self" || name == "update_self" {
-				if from == "disposer" {
-					continue // the fiber is disposed then
-				}
+			if from == "disposer" && (name == "restart_self" || name == "update_self") {
+				continue // the fiber is disposed then
 			}
 			t.Run(from+"/"+name, func(t *testing.T) {
-				root := world(t)
-				var fs fibers
-				result := make(chan error, 10)
-				try := func(ctx context.Context) {
-					select {
-					case result <- wait(ctx, fs):
-					default:
-					}
-				}
-				fs.provider = mount(t, root, provider("provider", "s"), nil)
-				fs.parent = mount(t, root, plugin("parent", nil), nil)
-				first := true
-				body := func(c *Context) error {
-					fs.f = c.Fiber()
-					if !first {
-						return nil
-					}
-					first = false
-					must(c.Mount(plugin("child", func(c *Context) error {
-						_, err := evEffect.On(c, func(ctx context.Context, who string) {
-							if who == "child" {
-								try(ctx)
-							}
-						})
-						return err
-					}), nil))
-					must(evEffect.On(c, func(ctx context.Context, who string) {
-						if who == "self" {
-							try(ctx)
-						}
-					}))
-					if from == "status_observer" {
-						must(StatusChanged.On(c, func(ctx context.Context, ch StatusChange) {
-							if ch.Fiber == fs.f && ch.New == Active {
-								try(ctx)
-							}
-						}))
-					}
-					if from == "disposer" {
-						must(c.Defer("e", func(ctx context.Context) error { try(ctx); return nil }))
-					}
-					if from == "body" {
-						try(c.Context())
-					}
-					return nil
-				}
-				f := must(fs.parent.Context().Mount(plugin("f", body, "s"), nil))
-				settle(t, f)
-				for _, g := range f.Children() {
-					settle(t, g)
-				}
-				switch from {
-				case "disposer":
-					f.RequestDispose()
-				case "listener":
-					evEffect.Emit(context.Background(), root, "self")
-				case "child_listener":
-					evEffect.Emit(context.Background(), root, "child")
-				case "call":
-					ctx, done, err := f.Enter(context.Background(), "call")
-					if err != nil {
-						t.Fatal(err)
-					}
-					try(ctx)
-					done()
-				}
+				r := &ring{root: world(t), wait: wait, result: make(chan error, 1)}
+				r.start(t, from)
 				select {
-				case err := <-result:
+				case err := <-r.result:
 					wantErr(t, err, ErrSelf)
 					if !strings.Contains(err.Error(), "goes on") {
 						t.Errorf("message %q", err)
@@ -254,17 +287,13 @@ func TestSelf71(t *testing.T) {
 				case <-limit(t).Done():
 					t.Fatal("deadlock")
 				}
-				settle(t, f)
-				switch name {
-				case "dispose_self":
-					wantState(t, f, Disposed)
-				case "dispose_parent":
-					settle(t, fs.parent)
-					wantState(t, fs.parent, Disposed)
-				case "dispose_provider":
-					settle(t, fs.provider)
-					wantState(t, fs.provider, Disposed)
+				gone := map[string]*Fiber{"dispose_self": r.f, "dispose_parent": r.parent, "dispose_provider": r.provider}[name]
+				if gone == nil {
+					gone = r.parent
+					gone.RequestDispose()
 				}
+				settle(t, gone)
+				wantState(t, gone, Disposed)
 			})
 		}
 	}

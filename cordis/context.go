@@ -99,7 +99,7 @@ func (c *Context) Value(key any) any {
 
 // Isolate derives a context on which the service name is looked up and provided
 // in realm; nil stands for a fresh private one. Other names, and c, are not
-// affected.
+// affected. It is no scope of a lifetime: the fiber stays the same.
 func (c *Context) Isolate(name string, realm *Realm) *Context {
 	if realm == nil {
 		realm = &Realm{}

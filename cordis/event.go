@@ -75,8 +75,7 @@ type EventOption func(*event)
 // ForPlugins lets mounted plugins listen; the default is not.
 func ForPlugins() EventOption { return func(e *event) { e.listenable = true } }
 
-// declare fills in e and reserves its name. It is for package variables: an
-// empty name, or one declared before, panics.
+// declare fills in e and reserves its name.
 func declare(e *event, self Event, name string, mode Mode, opts []EventOption) {
 	*e = event{name: name, mode: mode, label: `ctx.on("` + name + `")`, self: self}
 	e.internal = strings.HasPrefix(name, "internal/")

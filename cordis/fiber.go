@@ -339,19 +339,20 @@ func (f *Fiber) AddInject(deps ...Dependency) error {
 // A pending fiber is settled: Await does not wait for services. If ctx ends, or
 // the wait would be for oneself (ErrSelf), the error says so.
 func (f *Fiber) Await(ctx context.Context) error {
-	if err := f.await(ctx, "wait for"); err != nil {
+	if err := f.await(ctx, "wait for", "what it does"); err != nil {
 		return err
 	}
 	return f.Err()
 }
 
-func (f *Fiber) await(ctx context.Context, doing string) error {
+// await waits until f settles; doing and what are for the errors.
+func (f *Fiber) await(ctx context.Context, doing, what string) error {
 	err := f.rt.await(ctx, node{fiber: f})
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrSelf):
-		return fmt.Errorf("%s fiber %q (#%d): %w: it ends after the code that waits; it goes on without the wait", doing, f.name, f.id, err)
+		return fmt.Errorf("%s fiber %q (#%d): %w: the caller is a part of what must end first; %s goes on", doing, f.name, f.id, err, what)
 	}
 	return fmt.Errorf("%s fiber %q (#%d): it is still %s: %w", doing, f.name, f.id, f.State(), err)
 }
@@ -364,7 +365,7 @@ func (f *Fiber) await(ctx context.Context, doing string) error {
 // disposal goes on.
 func (f *Fiber) Dispose(ctx context.Context) (Receipt, error) {
 	f.RequestDispose()
-	err := f.await(ctx, "dispose")
+	err := f.await(ctx, "dispose", "the disposal")
 	f.rt.mu.Lock()
 	defer f.rt.mu.Unlock()
 	if err != nil {
@@ -400,7 +401,7 @@ func (f *Fiber) Restart(ctx context.Context) error {
 	}
 	f.again()
 	f.rt.mu.Unlock()
-	if err := f.await(ctx, "restart"); err != nil {
+	if err := f.await(ctx, "restart", "the restart"); err != nil {
 		return err
 	}
 	return f.Err()
@@ -439,7 +440,7 @@ func (f *Fiber) Update(ctx context.Context, config any) error {
 	if err != nil || !done {
 		return err
 	}
-	if err := f.await(ctx, "update"); err != nil {
+	if err := f.await(ctx, "update", "the update"); err != nil {
 		return err
 	}
 	return f.Err()

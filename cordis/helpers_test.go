@@ -13,21 +13,24 @@ import (
 )
 
 // The tests carry the numbers of the behaviours that the runtime is specified
-// by (1-159 and 24a-h). Left out, as idioms of the language of the original:
+// by: 1-159, and 24a-h for concurrency. Left out, as idioms of the language of
+// the original, or another package's:
 //
-//	26        a body returns an error, never a value of a wrong kind: the compiler refuses it
-//	42        decorated methods; nested Inject (43, 95) is the form that exists
-//	41        classes with an init method: a plugin is one value with Apply
-//	81        plugins that share a callback: the identity is the pointer
-//	91, 92    subclassed contexts, prototype and constructor properties; the access rules of 92 are in Service92
-//	97        services that emit with themselves as the subject: WithFilter is the form that exists (97 tests it)
+//	26        a body that returns a value of a wrong kind: the compiler refuses it
+//	41, 152   classes with an init method: a plugin is one value with Apply
+//	42        decorated methods: Inject (33, 95) is the form that exists
+//	76, 81    iteration of the registry; plugins that share a callback: identity is the pointer
+//	91        contexts of subclasses; of 92 the access rules remain
+//	97        a service that emits with itself as the subject: WithFilter (116-119) is the form
 //	98-102    dotted services, associations, accessors, traced classes
-//	103       callable services; the interception they merge is tested in 112
+//	103       callable services: the interception that they merge is tested in 112
 //	138       throwing into an iterator
-//	154, 155  printf-like formatting of objects, custom formatters
+//	150, 151  loggers named after the service whose method runs: contexts are passed
+//	154, 155  printf-like formatting of objects, custom formatters: attributes are slog's
+//	24h       the loader's
 //
-// Overridden, and tested with their new outcome: 23 25 30 32 44 68 69 82 88 89
-// 100-free rows of 71, 117 119 122 123 128 131 153 159.
+// Overridden, and tested with their new outcome: 23, 25, 30, 32, 44, 66 (consumers
+// first), 68, 69, 71 (ErrSelf), 82, 88, 89, 116, 122, 123, 128, 131, 159.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world makes a runtime that must be empty again when the test has ended.

@@ -37,7 +37,9 @@ var (
 	_ Event = (*Waterfall[any, any])(nil)
 )
 
-// NewEmit declares an emit event; see declare in event.go for names.
+// NewEmit declares an emit event and reserves its name in the process. Like the
+// other declarations it is for package variables: an empty name, or one declared
+// before, panics.
 func NewEmit[A any](name string, opts ...EventOption) *Emit[A] {
 	e := &Emit[A]{}
 	declare(&e.event, e, name, ModeEmit, opts)

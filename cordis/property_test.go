@@ -40,7 +40,7 @@ func parse(service string) (slot, part int) {
 	if service == "r" {
 		return -1, 0
 	}
-	return int(service[1] - '0'), int(service[0]-'c') / ('s' - 'c') ^ 1
+	return int(service[1] - '0'), int(service[0]-'c')/('s'-'c') ^ 1
 }
 
 // body makes the body of slot i, or of its child, which checks what it may rely

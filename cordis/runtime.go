@@ -331,7 +331,8 @@ func (f *Fiber) cycle(start *Fiber, all []*Fiber, seen map[*Fiber]bool) []string
 // Stepper decides, from a seed, which fiber takes its next step, so that a test
 // replays an interleaving. The runtime's transitions go on only in Step and
 // Run; use RequestDispose, Mount and the other calls that do not wait between
-// them. A Stepper belongs to one runtime.
+// them. Setups of asynchronous effects, and timers, are not its business. A
+// Stepper belongs to one runtime.
 type Stepper struct {
 	mu    sync.Mutex
 	rand  *rand.Rand
