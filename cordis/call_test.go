@@ -210,11 +210,10 @@ func (r *ring) body(from string) func(c *Context) error {
 		return err
 	}
 	return func(c *Context) error {
-		r.f = c.Fiber()
 		if r.ran {
 			return nil
 		}
-		r.ran = true
+		r.ran, r.f = true, c.Fiber()
 		must(c.Mount(plugin("child", func(c *Context) error { return listen(c, "child_listener") }), nil))
 		switch from {
 		case "status_observer":
