@@ -195,6 +195,16 @@ func (t *mountedTool) member(ctx context.Context, kind, what string, args any) (
 	return raw, nil
 }
 
+// projection is member for a function whose failure has no consequence but its
+// absence: only inspect tells of it.
+func (t *mountedTool) projection(ctx context.Context, kind, what string, args any) (json.RawMessage, error) {
+	raw, err := t.member(ctx, kind, what, args)
+	if err != nil && ctx.Err() == nil && t.r.vm.Dead() == nil {
+		t.r.m.fault(err)
+	}
+	return raw, err
+}
+
 type argsAndValue struct {
 	Args  lossless.Text `json:"args"`
 	Value lossless.Text `json:"value"`
@@ -214,7 +224,7 @@ func (t *mountedTool) meta(ctx context.Context, args, value lossless.Text) (loss
 }
 
 func (t *mountedTool) finalize(ctx context.Context, exec *tool.Exec, res *tool.Result) ([]tool.Block, error) {
-	raw, err := t.member(ctx, "finalize", "finalizeContent", struct {
+	raw, err := t.projection(ctx, "finalize", "finalizeContent", struct {
 		Exec   *tool.Exec   `json:"exec"`
 		Result *tool.Result `json:"result"`
 	}{exec, res})
@@ -226,20 +236,20 @@ func (t *mountedTool) finalize(ctx context.Context, exec *tool.Exec, res *tool.R
 }
 
 func (t *mountedTool) safe(ctx context.Context, args lossless.Text) bool {
-	raw, err := t.member(ctx, "safe", "isConcurrencySafe", struct {
+	raw, err := t.projection(ctx, "safe", "isConcurrencySafe", struct {
 		Args lossless.Text `json:"args"`
 	}{args})
 	return err == nil && string(raw) == "true"
 }
 
 func (t *mountedTool) presentCall(ctx context.Context, args lossless.Text) (*tool.Card, error) {
-	return card(t.member(ctx, "presentCall", "presentCall", struct {
+	return card(t.projection(ctx, "presentCall", "presentCall", struct {
 		Args lossless.Text `json:"args"`
 	}{args}))
 }
 
 func (t *mountedTool) presentResult(ctx context.Context, args lossless.Text, res *tool.Result) (*tool.Card, error) {
-	return card(t.member(ctx, "presentResult", "presentResult", struct {
+	return card(t.projection(ctx, "presentResult", "presentResult", struct {
 		Args   lossless.Text `json:"args"`
 		Result *tool.Result  `json:"result"`
 	}{args, res}))

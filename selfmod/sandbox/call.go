@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsh-go/dsh/limits"
@@ -23,6 +24,25 @@ type call struct {
 	answered  sync.Once
 	result    chan outcome // buffered; exactly one
 	abandoned bool         // guarded by the process's mu
+	phase     atomic.Pointer[string]
+}
+
+// what names the entry in messages: the part of the call that it has come to.
+func (c *call) what() string {
+	if phase := c.phase.Load(); phase != nil {
+		return inPhase(*phase, c.entry)
+	}
+	return c.entry
+}
+
+// phases are the parts of a call that have limits of their own.
+var phases = map[string]string{"render": "output.render", "presentationMeta": "output.presentationMeta"}
+
+func inPhase(phase, entry string) string {
+	if name, ok := phases[phase]; ok {
+		return name + " of " + entry
+	}
+	return entry
 }
 
 type outcome struct {
@@ -112,10 +132,10 @@ func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit ti
 	if err := p.w.Write(f); err != nil {
 		p.end(c)
 		if errors.Is(err, wire.ErrTooLarge) {
-			return outcome{err: &Error{Code: wire.CodeTooLarge, Mount: c.vm.name(), Entry: c.entry, Cause: err.Error()}}
+			return outcome{err: &Error{Code: wire.CodeTooLarge, Mount: c.vm.name(), Entry: c.what(), Cause: err.Error()}}
 		}
 		p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
-		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.entry, Cause: "its pipe broke"}}
+		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.what(), Cause: "its pipe broke"}}
 	}
 	probe := p.cfg.VMTimeout + overdueAfter
 	timer := time.NewTimer(min(limit, probe))
@@ -125,11 +145,11 @@ func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit ti
 		case o := <-c.result:
 			return o
 		case <-ctx.Done():
-			return p.leave(c, &Error{Code: wire.CodeCancelled, Mount: c.vm.name(), Entry: c.entry, Cause: " was cancelled"})
+			return p.leave(c, &Error{Code: wire.CodeCancelled, Mount: c.vm.name(), Entry: c.what(), Cause: " was cancelled"})
 		case <-timer.C:
 			go p.probe()
 			if waited >= limit {
-				return p.leave(c, &Error{Code: CodeCallTimeout, Mount: c.vm.name(), Entry: c.entry, Limit: limit})
+				return p.leave(c, &Error{Code: CodeCallTimeout, Mount: c.vm.name(), Entry: c.what(), Limit: limit})
 			}
 			timer.Reset(limit - waited)
 			waited = limit
@@ -145,7 +165,7 @@ func (p *process) leave(c *call, err *Error) outcome {
 	default:
 	}
 	if p.abandon(c) {
-		c.vm.fail(&Error{Code: CodeAbandoned, Mount: c.vm.name(), Entry: c.entry,
+		c.vm.fail(&Error{Code: CodeAbandoned, Mount: c.vm.name(), Entry: c.what(),
 			Cause: fmt.Sprintf(": more than %d of its calls were abandoned and still run; the mount was stopped", limits.AbandonedCalls)})
 	}
 	return outcome{err: err}

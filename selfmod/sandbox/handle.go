@@ -45,6 +45,10 @@ func (p *process) handle(f wire.Frame) error {
 	case wire.HostAsync:
 		return p.ask(vm, f, vm.host.Async, ask, wire.Settle)
 	case wire.Send:
+		if f.Name == wire.VerbPhase {
+			p.phase(vm, f)
+			return nil
+		}
 		vm.host.Send(p.contextOf(f.Chain), ask)
 	case wire.Console:
 		vm.host.Console(f.Name, string(f.Payload))
@@ -54,6 +58,17 @@ func (p *process) handle(f wire.Frame) error {
 		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf(": the worker sent a frame of kind %d", f.Kind)}
 	}
 	return nil
+}
+
+// phase notes how far a call has come.
+func (p *process) phase(vm *VM, f wire.Frame) {
+	p.mu.Lock()
+	c := p.calls[f.ID]
+	p.mu.Unlock()
+	if c != nil && c.vm == vm {
+		name := string(f.Payload)
+		c.phase.Store(&name)
+	}
 }
 
 // ask lets the host answer on a goroutine of its own.
@@ -134,7 +149,7 @@ func (p *process) stuck(f wire.Frame) {
 	}
 	entry := f.Name
 	if c != nil && c.vm == vm {
-		entry = c.entry
+		entry = inPhase(f.Name, c.entry)
 	}
 	p.kill(&Error{Code: CodeStuck, Mount: vm.name(), Entry: entry, Limit: p.cfg.VMTimeout}, f.Mount)
 }
@@ -166,7 +181,7 @@ func (p *process) result(f wire.Frame) error {
 	if f.Flags&wire.FlagSpent != 0 {
 		e := o.err
 		if e == nil {
-			e = &Error{Code: wire.CodePanic, Mount: c.vm.name(), Entry: c.entry}
+			e = &Error{Code: wire.CodePanic, Mount: c.vm.name(), Entry: c.what()}
 		}
 		defer c.vm.fail(e)
 	}
@@ -176,7 +191,7 @@ func (p *process) result(f wire.Frame) error {
 
 // failure tells what the worker saw from what the code threw.
 func (c *call) failure(stats wire.Stats, fault *wire.Fault) *Error {
-	e := &Error{Mount: c.vm.name(), Entry: c.entry, Fault: fault}
+	e := &Error{Mount: c.vm.name(), Entry: c.what(), Fault: fault}
 	switch stats.Verdict {
 	case wire.VerdictTimeout:
 		e.Code, e.Limit = wire.CodeVMTimeout, c.vm.s.cfg.VMTimeout

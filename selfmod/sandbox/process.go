@@ -197,7 +197,7 @@ func (p *process) finish(state error) {
 	p.calls, p.chains, p.vms = map[uint64]*call{}, map[uint64][]*call{}, map[uint32]*VM{}
 	p.mu.Unlock()
 	for _, c := range calls {
-		c.answer(outcome{err: p.deathOf(c.vm, c.entry, cause, guilty)})
+		c.answer(outcome{err: p.deathOf(c.vm, c.what(), cause, guilty)})
 	}
 	close(p.dead)
 	for num, vm := range vms {

@@ -297,7 +297,7 @@ func (vm *VM) detach(why *Error) (first bool) {
 	for _, c := range open {
 		e := *why
 		if e.Entry == "" || e.Code == CodeClosed {
-			e.Entry = c.entry
+			e.Entry = c.what()
 		}
 		c.answer(outcome{err: &e})
 	}

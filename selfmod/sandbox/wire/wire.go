@@ -77,7 +77,8 @@ const (
 	HostSync
 	// HostAsync asks the host; the VM goes on. Answered by Settle.
 	HostAsync
-	// Send tells the host something one way: Name is the verb (progress, defer, conclude).
+	// Send tells the host something one way: Name is the verb (progress, defer,
+	// conclude, …). [VerbPhase] is the worker's own.
 	Send
 	// Console is one line that a mount printed: Name is the level.
 	Console
@@ -98,6 +99,10 @@ const (
 	// FlagHandled on Late: see there.
 	FlagHandled
 )
+
+// VerbPhase on Send: the call ID is in the phase that Payload names. The worker
+// says so only where it matters: before a failure, and of a call that goes on.
+const VerbPhase = "phase"
 
 // Frame is one message. Name and Payload of a read frame belong to the caller.
 type Frame struct {

@@ -26,6 +26,8 @@ type call struct {
 	// Of the thread that owns the VM.
 	typeScript bool
 	phases     int
+	phase      string // the name of the last one; "" before the first
+	phaseTold  string // what the host knows of it
 	engine     time.Duration
 	timeouts   int // of the mount when it was entered
 }
@@ -158,11 +160,24 @@ func (w *worker) open(c *call) bool {
 // finish sends the call's Result, unless it has been sent, with what the call
 // cost. Only the thread that owns the VM may.
 func (w *worker) finish(c *call, value []byte, verdict, flags uint8) bool {
+	if value[0] == '!' {
+		w.tellPhase(c)
+	}
 	s := wire.Stats{Engine: c.engine, Verdict: verdict, Interrupts: c.m.interrupts}
 	if c.m.vm != nil {
 		s.Heap, _ = c.m.vm.Memory()
 	}
 	return w.result(c, value, s, flags)
+}
+
+// tellPhase says in which phase the call is, for the text of its error. Calls
+// that end well are spared the frame.
+func (w *worker) tellPhase(c *call) {
+	if c.phase == c.phaseTold || !w.open(c) {
+		return
+	}
+	c.phaseTold = c.phase
+	w.send(wire.Frame{Kind: wire.Send, ID: c.id, Chain: c.chain, Mount: c.m.id, Run: c.run, Name: wire.VerbPhase, Payload: []byte(c.phase)})
 }
 
 // refuse is finish for a call that costs nothing, from any goroutine.

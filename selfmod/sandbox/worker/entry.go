@@ -213,6 +213,9 @@ func (w *worker) spend(m *mount, code, message string) *wire.Fault {
 func (w *worker) conclude(e *entry, o *outcome) {
 	m := e.m
 	told := w.answer(e, o)
+	if e.call != nil {
+		defer w.tellPhase(e.call) // it goes on: its host may get tired of waiting
+	}
 	if o.nested {
 		return
 	}

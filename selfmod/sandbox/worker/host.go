@@ -125,6 +125,7 @@ func (m *mount) opPhase(callID, name string) {
 		return
 	}
 	c.phases++
+	c.phase = name
 	m.w.mu.Lock()
 	m.top.name = name
 	nested := m.top.outer != nil
