@@ -48,13 +48,25 @@ type outcome struct {
 
 // handle runs the entry on the thread, which owns the VM, and answers its call.
 func (w *worker) handle(t *thread, e *entry) {
-	if e.name == "load" && e.m.vm == nil {
-		if fault := w.equip(e.m); fault != nil {
-			w.finish(e.call, failed(fault), wire.VerdictMemory, 0)
-			return
-		}
+	fault := notLoaded(e.m)
+	if e.m.vm == nil && e.name == "load" {
+		fault = w.equip(e.m)
 	}
-	w.enter(t, e)
+	switch {
+	case fault == nil:
+		w.enter(t, e)
+	case e.answers:
+		w.refuse(e.call, fault)
+	}
+}
+
+// notLoaded is the fault of a mount that has no VM: its Load was cancelled, or
+// there was no memory for one.
+func notLoaded(m *mount) *wire.Fault {
+	if m.vm != nil {
+		return nil
+	}
+	return &wire.Fault{Name: "Error", Code: wire.CodeNoMount, Message: m.label + " was not loaded"}
 }
 
 // enter runs the entry and everything that follows from it: promise jobs, late

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +32,12 @@ func TestMain(m *testing.M) {
 		os.Exit(testWorker(os.Args[2:]))
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// asUser makes a process run as somebody else, where that is possible.
+var asUser = func(t testing.TB, uid int) *syscall.SysProcAttr {
+	t.Skip("not on this system")
+	return nil
 }
 
 // probeLock is the worker that tries what the lock denies, where there is a lock.
@@ -230,6 +238,19 @@ func startWorker(t testing.TB) *host {
 	return startServe(t, stubPrelude, "stub")
 }
 
+// startTimed is startWorker for tests of limits, in which the engine must be as
+// fast as it is: under the race detector they need a worker built without it.
+func startTimed(t testing.TB) *host {
+	t.Helper()
+	if !raceEnabled {
+		return startWorker(t)
+	}
+	if os.Getenv(workerEnv) == "" {
+		t.Skipf("the engine is too slow under the race detector; name a worker built without it in %s", workerEnv)
+	}
+	return startProcess(t, 0)
+}
+
 func startServe(t testing.TB, prelude, hash string) *host {
 	t.Helper()
 	in, hostOut := io.Pipe()
@@ -255,6 +276,61 @@ func startServe(t testing.TB, prelude, hash string) *host {
 		}
 		cancel()
 		<-h.ended
+	})
+	return h
+}
+
+// exe is the executable to run as the worker.
+func exe(t testing.TB) string {
+	if e := os.Getenv(workerEnv); e != "" {
+		return e
+	}
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe" // its folder may be closed to other users
+	}
+	e, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// startProcess runs a worker process, as an ordinary user when uid is not 0.
+func startProcess(t testing.TB, uid int) *host {
+	t.Helper()
+	cmd := exec.Command(exe(t), "__worker")
+	cmd.Env = []string{}
+	if uid != 0 {
+		cmd.SysProcAttr = asUser(t, uid)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, in, out)
+	h.cmd, h.stderr = cmd, &stderr
+	t.Cleanup(func() {
+		_ = in.Close()
+		select {
+		case <-h.ended:
+		case <-time.After(wait):
+			t.Error("the worker does not end when its input does")
+		}
+		_ = cmd.Process.Kill()
+		<-h.ended
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("stderr of the worker: %s", &stderr)
+		}
 	})
 	return h
 }

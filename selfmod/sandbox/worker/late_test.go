@@ -62,7 +62,7 @@ host.fn(7, () => 7)`, time.Second)
 // TestInterruptedIsNoRejection: the promise that an interrupt rejects belongs to
 // the call that was interrupted.
 func TestInterruptedIsNoRejection(t *testing.T) {
-	h := startWorker(t)
+	h := startTimed(t)
 	h.mount(1, `
 host.fn(1, async () => { while (true) {} })
 host.fn(2, async () => { await host.async('x'); while (true) {} })

@@ -30,7 +30,7 @@ var endless = map[string]string{
 }
 
 func TestEndlessTool(t *testing.T) {
-	h := startWorker(t)
+	h := startTimed(t)
 	h.mount(1, "host.fn(1, () => 1)", time.Second)
 	var n uint32 = 1
 	for name, body := range endless {
@@ -69,7 +69,7 @@ func interrupted(t *testing.T, r result, mount uint32, entry string, inARow uint
 
 func TestEndlessEntries(t *testing.T) {
 	const loop = "while (true) {}"
-	h := startWorker(t)
+	h := startTimed(t)
 	t.Run("body", func(t *testing.T) {
 		interrupted(t, h.do(loadFrame(1, loop, short)), 1, "load", 1)
 	})
@@ -142,7 +142,7 @@ func (h *host) nextLate() wire.Frame {
 }
 
 func TestInterruptsInARow(t *testing.T) {
-	h := startWorker(t)
+	h := startTimed(t)
 	h.mount(1, "host.fn(1, () => { while (true) {} }); host.fn(2, () => 1); host.fn(3, () => new Promise(() => {}))", short)
 	for i := range uint32(limits.Interrupts - 1) {
 		interrupted(t, h.do(invoke(1, 1, "{}")), 1, "tool", i+1)
@@ -164,7 +164,7 @@ func TestInterruptsInARow(t *testing.T) {
 
 // TestClockStandsStill: waiting for the host costs nothing.
 func TestClockStandsStill(t *testing.T) {
-	h := startWorker(t)
+	h := startTimed(t)
 	h.sync = func(h *host, f wire.Frame) {
 		time.Sleep(250 * time.Millisecond)
 		echo(h, f)
@@ -187,7 +187,7 @@ func TestMemory(t *testing.T) {
 		"in_a_rejection": "return Promise.resolve().then(() => { const a = []; while (true) a.push('x'.repeat(1e6) + a.length) })",
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := startWorker(t)
+			h := startTimed(t)
 			h.mount(1, "host.fn(1, () => {"+body+"})", 10*time.Second)
 			h.mount(2, "host.fn(1, () => 1)", time.Second)
 			r := h.do(invoke(1, 1, "{}"))
@@ -208,7 +208,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestRecursion(t *testing.T) {
-	h := startWorker(t)
+	h := startTimed(t)
 	h.mount(1, "const f = () => f() + 1; host.fn(1, f); const g = () => [1].map(g); host.fn(2, g); host.fn(3, () => 'alive'); host.fn(4, (a) => a)", 10*time.Second)
 	for fn := range uint32(2) {
 		if r := h.do(invoke(1, fn+1, "{}")); r.fault == nil || !strings.Contains(r.fault.Message, "stack overflow") || r.stats.Verdict != wire.VerdictNone {

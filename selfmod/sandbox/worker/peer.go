@@ -97,8 +97,13 @@ func (m *mount) callPeer(to *mount, run uint32, request string) (string, *wire.F
 	case had:
 		o = w.enter(t, e)
 	case took:
-		o = w.enter(t, e)
+		if fault = notLoaded(to); fault == nil {
+			o = w.enter(t, e)
+		}
 		w.release(to)
+		if fault != nil {
+			return "", fault
+		}
 	}
 	if o.fault != nil {
 		return "", o.fault

@@ -47,55 +47,9 @@ func probe() int {
 	return 0
 }
 
-// exe is the executable to run as the worker.
-func exe() string {
-	if e := os.Getenv(workerEnv); e != "" {
-		return e
-	}
-	return "/proc/self/exe"
-}
+func init() { asUser = credential }
 
-// startProcess runs a worker process, as an ordinary user when uid is not 0.
-func startProcess(t testing.TB, uid int, args ...string) *host {
-	t.Helper()
-	cmd := exec.Command(exe(), append([]string{"__worker"}, args...)...)
-	cmd.Env = []string{}
-	if uid != 0 {
-		cmd.SysProcAttr = asUser(t, uid)
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	h := newHost(t, in, out)
-	h.cmd, h.stderr = cmd, &stderr
-	t.Cleanup(func() {
-		_ = in.Close()
-		select {
-		case <-h.ended:
-		case <-time.After(wait):
-			t.Error("the worker does not end when its input does")
-		}
-		_ = cmd.Process.Kill()
-		<-h.ended
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("stderr of the worker: %s", &stderr)
-		}
-	})
-	return h
-}
-
-func asUser(t testing.TB, uid int) *syscall.SysProcAttr {
+func credential(t testing.TB, uid int) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		t.Skip("only root can start a process as somebody else")
 	}
@@ -105,7 +59,7 @@ func asUser(t testing.TB, uid int) *syscall.SysProcAttr {
 func TestLock(t *testing.T) {
 	for _, uid := range []int{0, 65534} {
 		t.Run(fmt.Sprintf("uid_%d", uid), func(t *testing.T) {
-			cmd := exec.Command(exe(), "__worker", "probe")
+			cmd := exec.Command(exe(t), "__worker", "probe")
 			if uid != 0 {
 				cmd.SysProcAttr = asUser(t, uid)
 			}
