@@ -1,17 +1,10 @@
-// AbortController and AbortSignal, as far as exec.signal needs them: aborted,
+// A part: AbortController and AbortSignal, as far as exec.signal needs them: aborted,
 // reason, throwIfAborted, onabort, listeners of "abort"; AbortSignal.abort and any.
 
-const abortError = (message) => {
-  const e = codedError(message, 'ABORT_ERR');
-  hide(e, 'name', 'AbortError');
-  return e;
-};
-
-// reportLate makes an error of a listener an unhandled rejection, which is how
-// errors that no call carries are seen.
-const reportLate = (e) => {
-  new NativePromise((_, reject) => reject(e));
-};
+const {
+  NativeError, NativeSymbol, ObjectPrototype, abort, abortError, apply, create, isObject, list, reportLate,
+  show, typeError, uncurry,
+} = core;
 
 let makeSignal;
 let fire;
@@ -157,3 +150,5 @@ class AbortController {
     return 'AbortController';
   }
 }
+
+return { AbortController, AbortSignal, makeSignal, fire };

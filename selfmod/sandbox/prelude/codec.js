@@ -1,4 +1,4 @@
-// The codec: a value that crosses to another machine as one JSON value.
+// A part, with peer.js: the codec: a value that crosses to another machine as one JSON value.
 //
 // A primitive or plain JSON data is itself. Everything else is an object with
 // the key "$", only at the top:
@@ -27,6 +27,19 @@
 // (link.out(v, kind) → [tag, handle]) and back (link.in(tag, handle) → value).
 // A link without them refuses.
 
+const {
+  ArrayPrototype, CONTEXT_SHOWN, LIMITS, MAX_STACK, NativeArrayBuffer, NativeBigInt, NativeDataView,
+  NativeDate, NativeError, NativeMap, NativeProxy, NativeRangeError, NativeRegExp, NativeRegistry, NativeSet,
+  NativeSymbol, NativeUint8Array, NativeWeakRef, ObjectPrototype, answer, apply, awaitId, bigintText,
+  bufferBytes, bufferTransfer, codedError, construct, create, cut, dateValue, defineProperty, endedError,
+  errors, facades, failed, finish, freeze, fromBase64, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, hide,
+  host, isArray, isData, isError, isFiniteNumber, isObject, keysOf, labels, later, list, made, mapEach, mapSet,
+  newMap, newSet, newWeakMap, own, ownKeys, parseJSON, quote, reflectGet, reflectHas, reflectSet, regexpFlags,
+  regexpSource, registerWith, setAdd, setEach, setPrototypeOf, settled, show, stringIndexOf, stringSlice,
+  stringifyJSON, symbolFor, symbolKeyFor, symbolText, textOf, toBase64, typeError, typedBuffer, typedBytes,
+  typedConstructors, typedOffset, viewBuffer, viewBytes, viewOffset, weakDeref,
+} = core;
+
 const wellKnown = create(null);
 const wellKnownNames = newMap();
 for (let names = ['iterator', 'asyncIterator', 'toPrimitive', 'toStringTag', 'hasInstance', 'dispose', 'asyncDispose'], i = 0; i < names.length; i++) {
@@ -43,14 +56,9 @@ const SetProto = NativeSet.prototype;
 const RegExpProto = NativeRegExp.prototype;
 const ArrayBufferProto = NativeArrayBuffer.prototype;
 const DataViewProto = NativeDataView.prototype;
-const typedConstructors = create(null);
 const typedPrototypes = newMap();
-for (let names = ['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array', 'BigInt64Array', 'BigUint64Array', 'Float16Array', 'Float32Array', 'Float64Array'], i = 0; i < names.length; i++) {
-  const ctor = globalThis[names[i]];
-  if (typeof ctor === 'function') {
-    typedConstructors[names[i]] = ctor;
-    typedPrototypes.set(ctor.prototype, names[i]);
-  }
+for (let names = keysOf(typedConstructors), i = 0; i < names.length; i++) {
+  typedPrototypes.set(typedConstructors[names[i]].prototype, names[i]);
 }
 
 // MAX_BYTES bounds binary data in one value: it is copied, as base64.
@@ -253,32 +261,6 @@ const encodeGraph = (v, link) => {
   return '{"$":"g","n":[' + nodes + '],"r":' + root + '}';
 };
 
-// isData is the fast check of encode: plain JSON without anything of ours in it.
-const isData = (v, link, depth) => {
-  if (typeof v !== 'object' || v === null) {
-    return isPlainJSON(v, 0);
-  }
-  if (depth > FAST_DEPTH || link.own(v)) {
-    return false;
-  }
-  const proto = getPrototypeOf(v);
-  if (proto !== ObjectPrototype && proto !== ArrayPrototype) {
-    return false;
-  }
-  const keys = keysOf(v);
-  const n = keys.length;
-  if (ownKeys(v).length !== (isArray(v) ? v.length + 1 : n)) {
-    return false;
-  }
-  for (let i = 0; i < n; i++) {
-    const d = getOwnPropertyDescriptor(v, keys[i]);
-    if (d === undefined || !hasOwn(d, 'value') || !isData(d.value, link, depth + 1)) {
-      return false;
-    }
-  }
-  return true;
-};
-
 // encode returns the JSON text of v's encoded form.
 const encode = (v, link) => {
   switch (typeof v) {
@@ -299,7 +281,7 @@ const encode = (v, link) => {
       if (v === null) {
         return 'null';
       }
-      if (isData(v, link, 0) && !hasOwn(v, '$') && !hasOwn(ObjectPrototype, 'toJSON') && !hasOwn(ArrayPrototype, 'toJSON')) {
+      if (isData(v, link.own, 0) && !hasOwn(v, '$') && !hasOwn(ObjectPrototype, 'toJSON') && !hasOwn(ArrayPrototype, 'toJSON')) {
         return stringifyJSON(v);
       }
       if (link.live && (link.own(v) || shapeOf(v) === 'live' || (shapeOf(v) === 'record' && hasMethods(v)))) {

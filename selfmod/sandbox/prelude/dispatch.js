@@ -4,7 +4,7 @@
 //   invoke callId kind fn args       settle id text
 //   abort callId reason              bind run name binding|null
 //   retire run                       peer caller request
-//   drop caller
+//   drop caller                      part name fn
 //
 // load, apply and invoke answer with a value text, or with "~": then done follows.
 
@@ -196,7 +196,7 @@ const abort = (id, reason) => {
   if (call.signal !== null) {
     const before = current;
     current = id;
-    fire(call.signal, call.reason);
+    parts('abort').fire(call.signal, call.reason);
     current = before;
   }
 };
@@ -218,7 +218,9 @@ const retire = (id) => {
   run.fns = newSet();
   run.ending.forEach((end) => end(contextDisposed()));
   run.bindings = newMap();
-  retirePeers(run);
+  if (made.peer !== undefined) {
+    made.peer.retirePeers(run);
+  }
 };
 
 const bind = (id, name, json) => {
@@ -234,6 +236,25 @@ const applyPlugin = (id, runId, json) => {
   return enter(id, run, (call) => start(call, run, parseJSON(json)));
 };
 
+// core is what the parts use of all this.
+const core = {
+  __proto__: null,
+  ArrayPrototype, CONTEXT_SHOWN, LIMITS, MAX_STACK, NativeArrayBuffer, NativeBigInt, NativeDataView,
+  NativeDate, NativeError, NativeMap, NativeNumber, NativePromise, NativeProxy, NativeRangeError, NativeRegExp,
+  NativeRegistry, NativeSet, NativeString, NativeSymbol, NativeTypeError, NativeUint16Array, NativeUint8Array,
+  NativeWeakRef, ObjectPrototype, abort, abortError, absentError, active, addFunction, answer, apply, askAsync,
+  awaitId, bigintText, bufferBytes, bufferTransfer, charCodeAt, classOf, codedError, construct, create,
+  current, cut, dateISO, dateValue, defineProperty, dropFunction, endedError, enlist, errors, facades, failed,
+  finish, freeze, fromBase64, fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles,
+  hasOwn, hide, host, isArray, isData, isError, isFiniteNumber, isObject, isPlainJSON, keysOf, kindOf, labels,
+  later, list, lossyErrors, made, mapEach, mapSet, mapSize, messageOf, min, name60, newHandle, newMap, newSet,
+  newWeakMap, nothing, now, own, ownKeys, parseJSON, parts, plugin, promiseThen, quote, reflectGet, reflectHas,
+  reflectSet, regexpFlags, regexpSource, registerWith, reportLate, send, setAdd, setEach, setProto,
+  setPrototypeOf, setSize, settled, show, stringIndexOf, stringSlice, stringStartsWith, stringifyJSON,
+  symbolFor, symbolKeyFor, symbolText, textOf, toBase64, typeError, typedBuffer, typedBytes, typedConstructors,
+  typedLength, typedOffset, typedSet, typedTag, uncurry, viewBuffer, viewBytes, viewOffset, weakDeref,
+};
+
 nativeHold((op, a, b, c, d) => {
   switch (op) {
     case 'invoke':
@@ -241,7 +262,7 @@ nativeHold((op, a, b, c, d) => {
     case 'settle':
       return settle('' + a, b);
     case 'peer':
-      return servePeer(a, b);
+      return parts('peer').servePeer(a, b);
     case 'load':
       return enter('' + a, null, (call) => load(call, b));
     case 'apply':
@@ -253,7 +274,9 @@ nativeHold((op, a, b, c, d) => {
     case 'retire':
       return retire('' + a);
     case 'drop':
-      return dropCaller(a);
+      return made.peer === undefined ? undefined : made.peer.dropCaller(a);
+    case 'part':
+      return addPart(a, b);
   }
   throw new NativeError('unknown operation ' + quote('' + op));
 });

@@ -1,4 +1,10 @@
-// UTF-8 and base64: TextEncoder, TextDecoder, btoa, atob.
+// A part: UTF-8 and base64: TextEncoder, TextDecoder, btoa, atob.
+
+const {
+  NativeRangeError, NativeString, NativeUint16Array, NativeUint8Array, apply, bufferBytes, charCodeAt, classOf,
+  cut, fromBase64, fromCharCode, isObject, kindOf, min, quote, setProto, stringSlice, toBase64, typeError,
+  typedBuffer, typedBytes, typedLength, typedOffset, typedSet, typedTag, viewBuffer, viewBytes, viewOffset,
+} = core;
 
 // encodeUTF8 returns the bytes of a string; a lone surrogate becomes U+FFFD.
 const encodeUTF8 = (s) => {
@@ -246,3 +252,5 @@ const atob = (data) => {
   }
   return decodeUTF8(bytes, false, false).text;
 };
+
+return { TextEncoder, TextDecoder, btoa, atob };

@@ -136,6 +136,18 @@ const codedError = (message, code) => {
   return e;
 };
 
+const abortError = (message) => {
+  const e = codedError(message, 'ABORT_ERR');
+  hide(e, 'name', 'AbortError');
+  return e;
+};
+
+// reportLate makes an error of a listener an unhandled rejection, which is how
+// errors that no call carries are seen.
+const reportLate = (e) => {
+  new NativePromise((_, reject) => reject(e));
+};
+
 // kindOf names a value in a message: "undefined", "a string", "an array" …
 const kindOf = (v) => {
   if (v === null) {

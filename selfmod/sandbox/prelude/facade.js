@@ -3,52 +3,8 @@
 
 const facades = newWeakMap(); // ctx → run
 
-const AVAILABLE =
-  'Available: ctx.tools.register / ctx.on / ctx.once / ctx.provide / ctx.effect / ctx.get / the timer helpers (ctx.setTimeout, ctx.interval, …) and any service you declared in inject.';
-const INTERNALS = 'Framework internals (root, fiber, registry, extend, plugin, …) are withheld by design.';
-
-const ONLY_YOURS = 'A temporary Plugin works through its own ctx and the services it injects.';
-const NO_EMIT = 'A temporary Plugin cannot dispatch events: listen with ctx.on, and offer functions to other plugins with ctx.provide(name, value).';
-const USE_PROVIDE = 'Use ctx.provide(name, value) to offer a service.';
-// What to do instead of using a withheld member.
-const instead = {
-  __proto__: null,
-  plugin: 'Mount a second plugin with cordis_mount.',
-  inject: "Declare services on the plugin: return { name: '…', inject: ['…'], apply(ctx) { … } }.",
-  emit: NO_EMIT,
-  parallel: NO_EMIT,
-  serial: NO_EMIT,
-  bail: NO_EMIT,
-  waterfall: NO_EMIT,
-  events: 'Listen with ctx.on(event, fn).',
-  off: 'ctx.on returns the function that removes the listener.',
-  set: USE_PROVIDE,
-  mixin: USE_PROVIDE,
-  accessor: USE_PROVIDE,
-  reflect: 'Read services with ctx.get(name); list what is live with cordis_inspect.',
-  registry: 'List what is live with cordis_inspect.',
-  logger: 'Use console.log, console.warn, console.error.',
-  dispose: 'Unmount with cordis_unmount; undo single things with what ctx.on, ctx.provide and ctx.effect returned.',
-  config: 'A temporary Plugin has no configuration: put values in its code.',
-  sleep: "Use await ctx.timeout(ms), with inject: ['timer'].",
-  root: ONLY_YOURS,
-  parent: ONLY_YOURS,
-  fiber: ONLY_YOURS,
-  scope: ONLY_YOURS,
-  runtime: ONLY_YOURS,
-  extend: ONLY_YOURS,
-  isolate: ONLY_YOURS,
-  intercept: ONLY_YOURS,
-};
-const insteadOfTools = {
-  __proto__: null,
-  guard: "Listen to 'tools/pre-execute' and return { kind: 'deny', reason }: ctx.on('tools/pre-execute', (exec, next) => exec.name === 'x' ? { kind: 'deny', reason: '…' } : next()).",
-  restrict: "Listen to 'tools/pre-execute' and return { kind: 'deny', reason } for the tools that are not to run.",
-  execute: 'A tool cannot call tools: put the shared work in a function, and offer it to other plugins with ctx.provide.',
-  list: 'Use ctx.tools.schemas(), or ctx.tools.get(name).',
-  unregister: 'ctx.tools.register returns the function that removes the tool.',
-};
-insteadOfTools.call = insteadOfTools.run = insteadOfTools.invoke = insteadOfTools.execute;
+const CONTEXT_SHOWN = (service) =>
+  'service "' + service + '" returned a cordis Context, which the sandbox does not expose. Operate through your own plugin ctx (ctx.on / ctx.provide / ctx.tools.register) and the services you inject — never another context.';
 
 const name60 = (k) => quote(cut(k, 60));
 
@@ -56,13 +12,6 @@ const notInjected = (name) =>
   new NativeError('service ' + name60(name) + " is not injected. Declare it: inject: ['" + cut(name, 60) + "', …] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted.");
 const absentError = (name) =>
   codedError('service ' + name60(name) + ' is not available now: its provider is not running. This temporary Plugin injects it and is parked until it is back.', 'SERVICE_ABSENT');
-const notExposed = (name) => {
-  const how = instead[name];
-  return new NativeError(
-    'sandbox ctx does not expose ' + name60(name) + '. ' + AVAILABLE + ' ' + INTERNALS + ' ' +
-      (how === undefined ? 'If ' + name60(name) + " is a service that is not running now, declare it (inject: ['" + cut(name, 60) + "']) and cordis waits for it." : how),
-  );
-};
 const readOnly = (what) => (_, key) => {
   throw typeError('sandbox ' + what + ' is read-only; cannot assign ' + (typeof key === 'symbol' ? symbolText(key) : name60(key)));
 };
@@ -104,8 +53,7 @@ const makeTools = (run) => {
       if (m !== undefined || isProbe(key)) {
         return m;
       }
-      const how = insteadOfTools[key];
-      throw new NativeError('sandbox ctx.tools does not expose ' + name60(key) + '. Available: ctx.tools.register / ctx.tools.schemas / ctx.tools.get. ' + (how === undefined ? INTERNALS : how));
+      throw parts('teach').toolsNotExposed(key);
     },
     has: (_, key) => key === 'register' || key === 'schemas' || key === 'get',
     set: readOnly('ctx.tools'),
@@ -134,7 +82,9 @@ const valueLink = {
   },
 };
 
-const readValue = (json) => (json === '' ? undefined : decode(parseJSON(json), valueLink));
+const readValue = (json) => (json === '' ? undefined : decodeValue(parseJSON(json)));
+const decodeValue = (v) => (isObject(v) ? parts('peer').decode(v, valueLink) : v);
+const encodeValue = (v) => (typeof v === 'string' ? quote(v) : parts('peer').encode(v, valueLink));
 
 const makeHostService = (run, service, members) => {
   const methods = create(null);
@@ -145,7 +95,7 @@ const makeHostService = (run, service, members) => {
       active(run);
       let json = '{"service":' + quote(service) + ',"method":' + quote(method) + ',"args":[';
       for (let j = 0; j < args.length; j++) {
-        json += (j === 0 ? '' : ',') + encode(args[j], valueLink);
+        json += (j === 0 ? '' : ',') + encodeValue(args[j]);
       }
       json += ']}';
       return later ? askAsync(run, 'service', json, readValue) : readValue(answer(host('sync', current, '' + run.id, 'service', json)));
@@ -179,6 +129,8 @@ const makeHostService = (run, service, members) => {
   return proxy;
 };
 
+const timerNames = ['timeout', 'interval', 'setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'throttle', 'debounce'];
+
 const makeTimerService = (verbs) => {
   const timer = {};
   for (let i = 0; i < timerNames.length; i++) {
@@ -194,13 +146,13 @@ const setBinding = (run, name, json) => {
 const makeService = (run, name, b) => {
   switch (own(b, 'kind')) {
     case 'value':
-      return decode(own(b, 'value'), valueLink);
+      return decodeValue(own(b, 'value'));
     case 'peer':
-      return importHandle(run, b.mount, b.handle, name, false);
+      return parts('peer').importHandle(run, b.mount, b.handle, name, false);
     case 'host':
       return makeHostService(run, name, b.members);
     case 'timer':
-      return makeTimerService(run.timer);
+      return makeTimerService(run.verbs);
     case 'tools':
       return run.tools;
   }
@@ -260,7 +212,7 @@ const provide = (run, name, value) => {
   const entry = addFunction(run, 'service', undefined, null);
   if (!isObject(value)) {
     try {
-      return enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"value","value":' + encode(value, valueLink) + '}}');
+      return enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"value","value":' + encodeValue(value) + '}}');
     } catch (e) {
       dropFunction(entry);
       throw e;
@@ -268,24 +220,17 @@ const provide = (run, name, value) => {
   }
   let e;
   try {
-    e = exportValue(value, run, name);
+    e = parts('peer').exportValue(value, run, name);
     e.pinned++;
     const off = enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"peer","handle":' + e.handle + '}}');
-    entry.extra = () => unpin(e);
+    entry.extra = () => parts('peer').unpin(e);
     return off;
   } catch (error) {
     dropFunction(entry);
     if (e !== undefined) {
-      unpin(e);
+      parts('peer').unpin(e);
     }
     throw error;
-  }
-};
-
-const unpin = (e) => {
-  e.pinned--;
-  if (e.pinned === 0 && e.held === 0) {
-    free(e);
   }
 };
 
@@ -312,13 +257,20 @@ const refuseShape = unchangeable('ctx');
 
 // makeFacade returns the ctx of a run.
 const makeFacade = (run) => {
-  const verbs = makeTimerVerbs(run);
-  run.timer = verbs;
+  const verbs = create(null);
+  for (let i = 0; i < timerNames.length; i++) {
+    const verb = timerNames[i];
+    verbs[verb] = (...args) => {
+      run.timer ??= parts('timer').makeTimerVerbs(run);
+      return apply(run.timer[verb], undefined, args);
+    };
+  }
+  run.verbs = verbs;
   run.tools = makeTools(run);
   verbs.on = (event, fn, options) => listen(run, 'on', event, fn, options);
   verbs.once = (event, fn, options) => listen(run, 'once', event, fn, options);
   verbs.provide = (name, value) => provide(run, name, value);
-  verbs.effect = (setup, label) => addEffect(run, setup, label);
+  verbs.effect = (setup, label) => parts('effect').addEffect(run, setup, label);
   verbs.get = (name) => getService(run, name);
   const ctx = new NativeProxy(create(null), {
     __proto__: null,
@@ -341,7 +293,7 @@ const makeFacade = (run) => {
       if (isProbe(key)) {
         return undefined;
       }
-      throw instead[key] === undefined && isLive(run, key) ? notInjected(key) : notExposed(key);
+      throw !parts('teach').isWithheld(key) && isLive(run, key) ? notInjected(key) : parts('teach').notExposed(key);
     },
     has: (_, key) => typeof key === 'string' && (key === 'tools' || verbs[key] !== undefined || run.bindings.has(key)),
     set: refuseWrite,

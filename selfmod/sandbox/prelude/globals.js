@@ -50,15 +50,28 @@ delete globalThis.WebAssembly;
 delete globalThis.__host;
 delete globalThis.__hold;
 
+// later defines a class of a part, which is read when it is first looked at.
+const later = (name, part) => {
+  const become = (value) => {
+    try {
+      hide(globalThis, name, value);
+    } catch {
+      // A mount may have frozen its global.
+    }
+    return value;
+  };
+  defineProperty(globalThis, name, { __proto__: null, get: () => become(parts(part)[name]), set: become, enumerable: false, configurable: true });
+};
+
 hide(globalThis, 'console', globalConsole);
 hide(globalThis, 'harness', globalHarness);
-hide(globalThis, 'btoa', btoa);
-hide(globalThis, 'atob', atob);
-hide(globalThis, 'TextEncoder', TextEncoder);
-hide(globalThis, 'TextDecoder', TextDecoder);
-hide(globalThis, 'AbortController', AbortController);
-hide(globalThis, 'AbortSignal', AbortSignal);
-hide(globalThis, 'structuredClone', structuredClone);
+hide(globalThis, 'btoa', { btoa: (text) => parts('encoding').btoa(text) }.btoa);
+hide(globalThis, 'atob', { atob: (text) => parts('encoding').atob(text) }.atob);
+later('TextEncoder', 'encoding');
+later('TextDecoder', 'encoding');
+later('AbortController', 'abort');
+later('AbortSignal', 'abort');
+hide(globalThis, 'structuredClone', { structuredClone: (value, options) => parts('peer').structuredClone(value, options) }.structuredClone);
 hide(globalThis, 'queueMicrotask', function queueMicrotask(fn) {
   if (typeof fn !== 'function') {
     throw typeError('queueMicrotask takes a function, got ' + kindOf(fn));

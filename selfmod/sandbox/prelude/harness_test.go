@@ -12,18 +12,31 @@ import (
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 )
 
-// bytecode is the prelude, compiled once for all tests.
-var bytecode = sync.OnceValue(func() []byte {
+// compiled is bytecode, made once for all tests: the whole prelude, its core, and
+// the parts.
+type compiled struct {
+	whole, core []byte
+	parts       map[string][]byte
+}
+
+var bytecode = sync.OnceValue(func() compiled {
 	vm, err := qjs.New(qjs.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer vm.Close()
-	code, err := vm.CompileStripped(prelude.Source(), prelude.Filename)
-	if err != nil {
-		panic(err)
+	compile := func(source string) []byte {
+		code, err := vm.CompileStripped(source, prelude.Filename)
+		if err != nil {
+			panic(err)
+		}
+		return code
 	}
-	return code
+	c := compiled{whole: compile(prelude.Source()), core: compile(prelude.Core()), parts: map[string][]byte{}}
+	for _, p := range prelude.Parts() {
+		c.parts[p.Name] = compile(p.Source)
+	}
+	return c
 })
 
 // asked is one thing that a machine asked of the worker.
@@ -50,6 +63,7 @@ type machine struct {
 	calls   int
 	pending map[string][2]string // "mount:promise" → … waiter's machine and id
 	refuse  string               // value text for the next registration
+	parts   []string             // which were read
 	settles [][2]string          // answers of peers that wait for the machine to be free
 }
 
@@ -62,7 +76,7 @@ func newMachine(t testing.TB) *machine {
 	t.Cleanup(vm.Close)
 	m := &machine{t: t, vm: vm, number: 1, sync: map[string]string{}, done: map[string]string{}, pending: map[string][2]string{}}
 	vm.SetHost(m.host)
-	if err := vm.EvalBytecode(bytecode()); err != nil {
+	if err := vm.EvalBytecode(bytecode().core); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -86,10 +100,12 @@ func (m *machine) host(op string, args []string) (string, bool, error) {
 		m.console = append(m.console, args[0]+": "+args[1])
 		return "", false, nil
 	}
-	if op != "peer" && op != "peerdone" {
+	if op != "peer" && op != "peerdone" && op != "part" {
 		m.log = append(m.log, asked{op, args})
 	}
 	switch op {
+	case "part":
+		return "", false, m.part(args[0])
 	case "sync":
 		return m.answer(args[2], args[3]), true, nil
 	case "async":
@@ -115,6 +131,22 @@ func (m *machine) host(op string, args []string) (string, bool, error) {
 		other.settles = append(other.settles, [2]string{to[1], args[1]})
 	}
 	return "", false, nil
+}
+
+// part runs a part in the machine, as the worker does.
+func (m *machine) part(name string) error {
+	code, ok := bytecode().parts[name]
+	if !ok {
+		return fmt.Errorf("there is no part %q", name)
+	}
+	m.parts = append(m.parts, name)
+	v, err := m.vm.RunBytecode(code)
+	if err != nil {
+		return err
+	}
+	defer v.Free()
+	_, _, err = m.vm.Call("part", name, v)
+	return err
 }
 
 func (m *machine) answer(verb, js string) string {

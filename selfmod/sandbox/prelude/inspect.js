@@ -1,12 +1,18 @@
-// How console prints values: readable, bounded, and without running code of the
+// A part: how console prints values: readable, bounded, and without running code of the
 // values: getters are not called, Proxies of peers are not asked.
+
+const {
+  LIMITS, NativeNumber, NativeString, bigintText, bufferBytes, charCodeAt, classOf, cut, dateISO, dateValue,
+  functionText, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, isArray, isError, isFiniteNumber, isObject,
+  labels, mapEach, mapSize, newSet, own, ownKeys, parts, quote, regexpFlags, regexpSource, setEach, setSize,
+  stringIndexOf, stringSlice, stringStartsWith, symbolText, textOf, typedLength, typedTag,
+} = core;
+
+const { className, memberPath } = parts('exact');
 
 const INSPECT_DEPTH = 4;
 const INSPECT_ITEMS = 100;
 const INSPECT_STRING = 2000;
-
-// What is printed by a name instead of its members: the façade, peers' objects.
-const labels = newWeakMap();
 
 // A printer has a budget of characters, so that a huge value ends early.
 const newPrinter = (limit) => ({ __proto__: null, text: '', limit, open: newSet() });
@@ -294,34 +300,4 @@ const cutBytes = (s, n) => {
   return stringSlice(s, 0, at) + '… (' + (s.length - at) + ' more characters)';
 };
 
-const consoleTo = (level) => (args) => {
-  let text;
-  try {
-    text = formatLine(args);
-  } catch {
-    text = '[unprintable]';
-  }
-  host('console', level, text);
-};
-
-// makeConsole returns the object that is the global and the body's argument.
-const makeConsole = () => {
-  const c = {};
-  const levels = ['log', 'info', 'warn', 'error', 'debug'];
-  for (let i = 0; i < levels.length; i++) {
-    const write = consoleTo(levels[i]);
-    show(c, levels[i], (...args) => write(args));
-  }
-  const writeLog = consoleTo('log');
-  const writeError = consoleTo('error');
-  show(c, 'dir', (value) => writeLog([inspect(value, LIMITS.consoleBytes)]));
-  show(c, 'trace', (...args) => {
-    writeError([cut('Trace: ' + formatLine(args), 2000) + '\n' + textOf(new NativeError(), 'stack')]);
-  });
-  show(c, 'assert', (ok, ...args) => {
-    if (!ok) {
-      writeError([args.length === 0 ? 'Assertion failed' : 'Assertion failed: ' + formatLine(args)]);
-    }
-  });
-  return c;
-};
+return { inspect, formatLine };

@@ -1,4 +1,4 @@
-// Objects shared between machines of one worker. The side that has an object
+// A part, with codec.js: objects shared between machines of one worker. The side that has an object
 // exports it under a handle; the other side imports the handle as a live proxy
 // or a stub. A handle says what it is: handle % 4 is 0 for an object, 1 for a
 // function, 2 for an array.
@@ -100,7 +100,6 @@ const registry = new NativeRegistry((rec) => {
     l[l.length] = '[' + rec.handle + ',' + rec.receipts + ']';
   }
 });
-const register = ((f) => (proxy, rec) => f(registry, proxy, rec))(uncurry(NativeRegistry.prototype.register));
 
 // takeFrees returns the JSON list of what this run has lost of a mount, or ''.
 const takeFrees = (run, mount) => {
@@ -115,9 +114,6 @@ const takeFrees = (run, mount) => {
   }
   return '[' + text + ']';
 };
-
-const CONTEXT_SHOWN = (service) =>
-  'service "' + service + '" returned a cordis Context, which the sandbox does not expose. Operate through your own plugin ctx (ctx.on / ctx.provide / ctx.tools.register) and the services you inject — never another context.';
 
 // A link is one direction of one conversation: { mount, caller, run, service }.
 // caller is who holds what goes out; run is ours.
@@ -169,7 +165,7 @@ const importHandle = (run, mount, handle, service, counted) => {
     imports.set(key, rec);
     importedRecords.set(proxy, rec);
     labels.set(proxy, (shape === 1 ? 'function' : 'object') + ' of ' + (service === '' ? 'another plugin' : 'service ' + quote(service)));
-    register(proxy, rec);
+    registerWith(registry, proxy, rec);
   }
   rec.receipts += counted ? 1 : 0;
   return proxy;
@@ -469,3 +465,13 @@ const retirePeers = (run) => {
   });
   run.frees = newMap();
 };
+
+// unpin lets a provided object go.
+const unpin = (e) => {
+  e.pinned--;
+  if (e.pinned === 0 && e.held === 0) {
+    free(e);
+  }
+};
+
+return { encode, decode, structuredClone, importHandle, exportValue, unpin, servePeer, dropCaller, retirePeers };

@@ -40,7 +40,7 @@ const addList = (found, v, optional) => {
   }
   const proto = getPrototypeOf(v);
   if (proto !== ObjectPrototype && proto !== null) {
-    throw notPlugin(INJECT_FORMS + ', got an instance of ' + (className(v) || 'a class'));
+    throw notPlugin(INJECT_FORMS + ', got an instance of ' + (parts('exact').className(v) || 'a class'));
   }
   const keys = ownKeys(v);
   for (let i = 0; i < keys.length; i++) {
@@ -54,7 +54,7 @@ const addList = (found, v, optional) => {
 
 const configText = (name, config) => {
   try {
-    return losslessText(config, 'inject' + memberPath(name));
+    return losslessText(config, 'inject' + parts('exact').memberPath(name));
   } catch (e) {
     throw lossy(e) === undefined ? e : notPlugin('the config of an injected service must be lossless JSON data: ' + messageOf(e));
   }

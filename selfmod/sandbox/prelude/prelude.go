@@ -22,6 +22,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,31 +33,23 @@ import (
 // frames can be told apart in stacks.
 const Filename = "prelude.js"
 
-// The parts, in the order in which they are joined; each may use only what is
-// declared in the parts before it while the script starts.
+// The files, in the order in which they are joined; each may use only what is
+// declared in those before it while the script starts.
 var (
 	//go:embed primordials.js
 	primordialsJS string
+	//go:embed parts.js
+	partsJS string
 	//go:embed lossless.js
 	losslessJS string
 	//go:embed errors.js
 	errorsJS string
 	//go:embed host.js
 	hostJS string
-	//go:embed inspect.js
-	inspectJS string
-	//go:embed encoding.js
-	encodingJS string
-	//go:embed codec.js
-	codecJS string
-	//go:embed peer.js
-	peerJS string
-	//go:embed abort.js
-	abortJS string
+	//go:embed console.js
+	consoleJS string
 	//go:embed effect.js
 	effectJS string
-	//go:embed timer.js
-	timerJS string
 	//go:embed tool.js
 	toolJS string
 	//go:embed facade.js
@@ -71,6 +64,28 @@ var (
 	dispatchJS string
 )
 
+// The files of the parts.
+var (
+	//go:embed exact.js
+	exactJS string
+	//go:embed inspect.js
+	inspectJS string
+	//go:embed encoding.js
+	encodingJS string
+	//go:embed codec.js
+	codecJS string
+	//go:embed peer.js
+	peerJS string
+	//go:embed abort.js
+	abortJS string
+	//go:embed generator.js
+	generatorJS string
+	//go:embed timer.js
+	timerJS string
+	//go:embed teach.js
+	teachJS string
+)
+
 // bounds are the numbers that the script's texts and checks use.
 type bounds struct {
 	Depth        int    `json:"depth"`
@@ -83,7 +98,31 @@ type bounds struct {
 	ToolName     string `json:"toolName"`
 }
 
-var source = sync.OnceValue(func() string {
+// Part is a script that a machine runs when it first needs it: its value is a
+// function, which goes to the dispatcher as dispatch("part", Name, value).
+type Part struct {
+	Name   string
+	Source string
+}
+
+var allParts = sync.OnceValue(func() []Part {
+	part := func(name string, files ...string) Part {
+		return Part{Name: name, Source: "(function (core) {\n'use strict';\n" + strings.Join(files, "") + "})"}
+	}
+	return []Part{
+		part("exact", exactJS),
+		part("inspect", inspectJS),
+		part("encoding", encodingJS),
+		part("peer", codecJS, peerJS),
+		part("abort", abortJS),
+		part("effect", generatorJS),
+		part("timer", timerJS),
+		part("teach", teachJS),
+	}
+})
+
+// script returns the core; parts is what it knows of the parts.
+func script(parts string) string {
 	numbers, err := json.Marshal(bounds{
 		Depth:        limits.Depth,
 		Result:       limits.Result,
@@ -97,16 +136,22 @@ var source = sync.OnceValue(func() string {
 	if err != nil { // numbers and a string: cannot happen
 		panic(err)
 	}
+	return "(function (nativeHost, nativeHold, LIMITS, PARTS) {\n'use strict';\n" + strings.Join([]string{
+		primordialsJS, partsJS, losslessJS, errorsJS, hostJS, consoleJS, effectJS, toolJS, facadeJS, pluginJS,
+		globalsJS, capsJS, dispatchJS,
+	}, "") + "})(__host, __hold, " + string(numbers) + ", " + parts + ");\n"
+}
+
+var core = sync.OnceValue(func() string { return script("null") })
+
+var source = sync.OnceValue(func() string {
 	var b strings.Builder
-	b.WriteString("(function (nativeHost, nativeHold, LIMITS) {\n'use strict';\n")
-	for _, part := range []string{
-		primordialsJS, losslessJS, errorsJS, hostJS, inspectJS, encodingJS, codecJS, peerJS, abortJS,
-		effectJS, timerJS, toolJS, facadeJS, pluginJS, globalsJS, capsJS, dispatchJS,
-	} {
-		b.WriteString(part)
+	b.WriteString("{ __proto__: null")
+	for _, p := range allParts() {
+		b.WriteString(", " + p.Name + ": " + p.Source)
 	}
-	b.WriteString("})(__host, __hold, " + string(numbers) + ");\n")
-	return b.String()
+	b.WriteString(" }")
+	return script(b.String())
 })
 
 var hash = sync.OnceValue(func() string {
@@ -114,9 +159,19 @@ var hash = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum[:])
 })
 
-// Source returns the script. It is the same text in every call and every build
-// of one version.
+// Source returns the whole prelude as one script: [Core] with every part in it.
+// It is the same text in every call and every build of one version.
 func Source() string { return source() }
 
-// Hash returns the SHA-256 of [Source] in hexadecimal; host and worker compare it.
+// Core returns the script without the parts, less than half the size in memory. A
+// machine that has run it asks for a part with __host("part", name), which the
+// worker answers, before it returns, by running the part's script in the machine
+// and dispatching "part" with the name and the script's value.
+func Core() string { return core() }
+
+// Parts returns the parts, to be compiled once and kept as bytecode.
+func Parts() []Part { return slices.Clone(allParts()) }
+
+// Hash returns the SHA-256 of [Source] in hexadecimal, which stands for [Core] and
+// [Parts] too; host and worker compare it.
 func Hash() string { return hash() }

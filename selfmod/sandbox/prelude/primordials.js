@@ -68,6 +68,7 @@ const NativeDate = Date;
 const NativeRegExp = RegExp;
 const NativeWeakRef = WeakRef;
 const NativeRegistry = FinalizationRegistry;
+const registerWith = uncurry(FinalizationRegistry.prototype.register);
 const weakDeref = uncurry(WeakRef.prototype.deref);
 const dateValue = uncurry(Date.prototype.getTime);
 const dateISO = uncurry(Date.prototype.toISOString);
@@ -122,6 +123,15 @@ const newMap = () => setProto(new NativeMap(), safeMap);
 const newSet = () => setProto(new NativeSet(), safeSet);
 const newWeakMap = () => setProto(new NativeWeakMap(), safeWeakMap);
 const setProto = Object.setPrototypeOf;
+
+// typedConstructors has the constructors of typed arrays by name.
+const typedConstructors = create(null);
+for (let names = ['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array', 'BigInt64Array', 'BigUint64Array', 'Float16Array', 'Float32Array', 'Float64Array'], i = 0; i < names.length; i++) {
+  const ctor = globalThis[names[i]];
+  if (typeof ctor === 'function') {
+    typedConstructors[names[i]] = ctor;
+  }
+}
 
 // list returns an array that can be grown by index whatever the prototypes hold.
 // toArray gives it (or nothing) the prototype that other code expects.

@@ -1,4 +1,10 @@
-// The timer verbs of the façade: effects of the run, so they end with it.
+// A part: the timer verbs of the façade: effects of the run, so they end with it.
+
+const {
+  NativeError, NativePromise, NativeRangeError, NativeSymbol, absentError, active, addFunction, apply,
+  askAsync, cut, enlist, finish, getOwnPropertyDescriptor, handles, hide, isFiniteNumber, kindOf, now, own,
+  quote, typeError,
+} = core;
 
 const MAX_DELAY = 2147483647;
 
@@ -38,8 +44,6 @@ const named = (verb, fn) => {
   const name = d === undefined ? '' : own(d, 'value');
   return 'ctx.' + verb + '(' + (typeof name === 'string' ? cut(name, 60) : '') + ')';
 };
-
-const contextDisposed = () => new NativeError('Context has been disposed');
 
 // ticks is interval(ms): an async iterator. A tick that nobody waits for is lost.
 const ticks = (run, ms) => {
@@ -249,4 +253,4 @@ const makeTimerVerbs = (run) => ({
   },
 });
 
-const timerNames = ['timeout', 'interval', 'setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'throttle', 'debounce'];
+return { makeTimerVerbs };

@@ -9,7 +9,7 @@ const toolError = (name, text) => typeError('harness.defineTool ' + (name === ''
 // specText is the JSON text of a schema written by the author.
 const specText = (name, root, v) => {
   try {
-    return exactText(v, root);
+    return isData(v, nothing, 0) ? stringify(v, root) : parts('exact').exactText(v, root);
   } catch (e) {
     const l = lossy(e);
     if (l === undefined) {
@@ -210,9 +210,9 @@ class Exec {
   get signal() {
     const call = this.#call;
     if (call.signal === null) {
-      call.signal = makeSignal();
+      call.signal = parts('abort').makeSignal();
       if (call.aborted) {
-        fire(call.signal, call.reason);
+        parts('abort').fire(call.signal, call.reason);
       }
     }
     return call.signal;
@@ -267,7 +267,7 @@ const preview = (v) => {
   try {
     text = losslessText(v, 'value');
   } catch {
-    text = typeof v === 'object' ? inspect(v, LIMITS.preview) : kindOf(v);
+    text = typeof v === 'object' ? parts('inspect').inspect(v, LIMITS.preview) : kindOf(v);
   }
   return cut(text, LIMITS.preview);
 };
