@@ -20,6 +20,10 @@ type Token uint64
 
 var lastToken atomic.Uint64
 
+// LastToken is the newest token that was given out: a call with a greater one
+// begins later.
+func LastToken() Token { return Token(lastToken.Load()) }
+
 // A Call asks the registry to run a tool.
 type Call struct {
 	// CallID is the caller's id; empty means that the registry makes one.

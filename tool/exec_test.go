@@ -185,3 +185,17 @@ func FuzzBlock(f *testing.F) {
 		}
 	})
 }
+
+func TestLastToken(t *testing.T) {
+	w := newWorld(t)
+	var seen Token
+	w.owner(w.root, "o", def("x", body(func(_ context.Context, exec *Exec) (Outcome, error) {
+		seen = exec.Token
+		return Outcome{Value: str("")}, nil
+	})))
+	before := LastToken()
+	w.r.Execute(w.ctx(), Call{Name: "x"})
+	if seen <= before || LastToken() < seen {
+		t.Errorf("token %d, last before %d, last after %d", seen, before, LastToken())
+	}
+}

@@ -31,8 +31,9 @@ type Mount struct {
 	Source string
 
 	set      *Set
-	guarding atomic.Bool // has, or had until it is active again, a guard
-	ending   atomic.Bool // cordis_unmount was asked for
+	guarding atomic.Bool   // has, or had until it is active again, a guard
+	upSince  atomic.Uint64 // newest call when a guard that was down came back
+	ending   atomic.Bool   // cordis_unmount was asked for
 	console  console
 	faults   faults
 	queue    queue
@@ -185,6 +186,7 @@ func dependencies(declared []wire.Inject) ([]cordis.Dependency, error) {
 
 // apply is the body of the mount's fiber: one run.
 func (m *Mount) apply(c *cordis.Context, _ any) error {
+	guarded := m.guarding.Load()
 	vm, err := m.machine(c.Context())
 	if err != nil {
 		return err
@@ -199,6 +201,9 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 	}
 	if err := vm.Apply(c.Context(), r.id, r.bindings()); err != nil {
 		return err
+	}
+	if guarded {
+		m.upSince.Store(uint64(tool.LastToken()))
 	}
 	m.guard(r.guards.Load() > 0)
 	return nil

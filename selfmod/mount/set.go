@@ -69,16 +69,41 @@ func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
 func (s *Set) Wait() { s.work.Wait() }
 
 // deniesWhileDown fails closed: a mount that guarded calls and is not active
-// denies them, until it is unmounted or active again.
+// denies them, until it is unmounted or active again. A call that was on its way
+// to the guard when it became active again may have missed it, and is denied too.
 func (s *Set) deniesWhileDown(e *tool.Exec) string {
 	if s.guards.Load() == 0 || e.Tool != nil && e.Tool.Unrouted {
 		return ""
 	}
 	for _, m := range s.List() {
-		if f := m.Fiber(); m.guarding.Load() && f != nil && f.State() != cordis.Active {
-			return fmt.Sprintf("tool %q was denied: %s listens to tools/pre-execute and is %s, so nothing can be allowed; "+
-				"cordis_unmount %s removes its guard", e.Name, m.who(), m.StateText(), m.ID)
+		if !m.guarding.Load() {
+			continue
 		}
+		if state := m.guardDown(e.Token); state != "" {
+			return fmt.Sprintf("tool %q was denied: %s listens to tools/pre-execute and is %s, so nothing can be allowed; "+
+				"cordis_unmount %s removes its guard", e.Name, m.who(), state, m.ID)
+		}
+	}
+	return ""
+}
+
+// guardDown says in what state the mount's guard may have missed a call; "": it
+// has heard it. It reads in the reverse of the order in which a restart writes.
+func (m *Mount) guardDown(call tool.Token) string {
+	f := m.Fiber()
+	if f == nil {
+		return "" // its first run has registered nothing yet
+	}
+	if f.State() != cordis.Active {
+		return m.StateText()
+	}
+	_, done, err := f.Enter(context.Background(), "guard")
+	if err != nil {
+		return cordis.Unloading.String()
+	}
+	done()
+	if uint64(call) <= m.upSince.Load() {
+		return "being restarted"
 	}
 	return ""
 }
