@@ -164,7 +164,7 @@ func (f *Fiber) admit(fr *frame) bool {
 		return true
 	}
 	c.mu.Unlock()
-	if f.State() != Unloading {
+	if s := f.State(); s != Unloading && s != Active { // Active: it is about to unload
 		return false
 	}
 	return f.admitLate(fr, f.serves)

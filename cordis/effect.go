@@ -39,6 +39,7 @@ type Handle struct {
 	wanted     bool // to be undone as soon as its setup ends
 	watched    int  // callers that wait for it
 	prev, next *Handle
+	outer      *Handle // what adopted it
 	items      []item  // what the setup collected, in order
 	inverse    inverse // what the runtime registered
 	impl       *impl   // a provided service
@@ -69,7 +70,8 @@ func (s *Setup) Collect(d Disposer) {
 
 // Adopt makes h a part of this effect: it is undone with it, in its place among
 // what was collected, and leaves its fiber's own list. Effects of other fibers
-// stay in their list as well.
+// stay in their list as well. What is a part of an effect already, or has this
+// one as a part, is left as it is.
 func (s *Setup) Adopt(h *Handle) {
 	if h != nil && h != s.h {
 		s.add(item{handle: h})
@@ -80,13 +82,16 @@ func (s *Setup) add(it item) {
 	h := s.h
 	r := h.fiber.rt
 	r.mu.Lock()
-	if it.handle != nil && it.handle.phase == handleDone {
+	if it.handle != nil && !h.mayAdopt(it.handle) {
 		r.mu.Unlock()
 		return
 	}
 	if h.phase != handleDone {
-		if it.handle != nil && it.handle.fiber == h.fiber {
-			it.handle.unlist()
+		if it.handle != nil {
+			it.handle.outer = h
+			if it.handle.fiber == h.fiber {
+				it.handle.unlist()
+			}
 		}
 		h.items = append(h.items, it)
 		r.mu.Unlock()
@@ -96,6 +101,16 @@ func (s *Setup) add(it item) {
 	if err := it.undo(newFrame(context.Background(), h.fiber, h.label)); err != nil {
 		h.fiber.report("late effect could not be undone", err, "effect", h.label)
 	}
+}
+
+// mayAdopt tells whether in can become a part of h. Runtime.mu is held.
+func (h *Handle) mayAdopt(in *Handle) bool {
+	for o := h; o != nil; o = o.outer {
+		if o == in {
+			return false
+		}
+	}
+	return in.outer == nil && in.phase != handleDone && in.fiber.rt == h.fiber.rt
 }
 
 // Stopped tells whether the effect is to be undone already: a setup of several

@@ -447,6 +447,24 @@ func TestEffectLateCollect(t *testing.T) {
 	}
 }
 
+// What is adopted already, or would be its own part, stays where it is.
+func TestEffectAdoptOnce(t *testing.T) {
+	root, tr := world(t), &trace{}
+	var sa, sb *Setup
+	a := must(root.Effect("a", func(s *Setup) error { sa = s; s.Collect(tr.undo("a")); return nil }))
+	b := must(root.Effect("b", func(s *Setup) error { sb = s; s.Collect(tr.undo("b")); return nil }))
+	sa.Adopt(b)
+	sa.Adopt(b)
+	sb.Adopt(a)
+	sa.Adopt(a)
+	wantEqual(t, root.Fiber().Effects(), []EffectInfo{{Label: "a", Children: []EffectInfo{{Label: "b"}}}})
+	if err := a.Dispose(limit(t)); err != nil {
+		t.Fatal(err)
+	}
+	sb.Adopt(must(root.Defer("late", tr.undo("late"))))
+	tr.want(t, "b", "a", "late")
+}
+
 func TestEffectDisposeHonoursContext(t *testing.T) {
 	root := world(t)
 	release := make(chan struct{})

@@ -25,11 +25,12 @@ type Runtime struct {
 	store      sync.Map // key -> *impl
 	lists      sync.Map // *event -> *list
 
-	mu      sync.Mutex
-	lastID  uint64
-	plugins map[*Plugin]*record
-	subs    map[key]map[*Fiber]struct{} // who injects what
-	waits   map[*frame][]node           // what blocked chains wait for
+	mu       sync.Mutex
+	lastID   uint64
+	lastImpl uint64
+	plugins  map[*Plugin]*record
+	subs     map[key]map[*Fiber]struct{} // who injects what
+	waits    map[*frame][]node           // what blocked chains wait for
 }
 
 // record is a plugin with its living fibers, in the order of mounting.
@@ -178,17 +179,22 @@ type ServiceInfo struct {
 }
 
 // Services gives what is provided, whatever the state of the owners, sorted by
-// name and then by the owner's id.
+// name and then in the order in which it was provided.
 func (r *Runtime) Services() []ServiceInfo {
-	var out []ServiceInfo
+	r.mu.Lock() // after it no impl is half made
+	defer r.mu.Unlock()
+	var all []*impl
 	r.store.Range(func(_, v any) bool {
-		im := v.(*impl)
-		out = append(out, ServiceInfo{im.name, im.realm, im.owner, *im.value.Load()})
+		all = append(all, v.(*impl))
 		return true
 	})
-	slices.SortFunc(out, func(a, b ServiceInfo) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner.id, b.Owner.id))
+	slices.SortFunc(all, func(a, b *impl) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.seq, b.seq))
 	})
+	out := make([]ServiceInfo, len(all))
+	for i, im := range all {
+		out[i] = ServiceInfo{im.name, im.realm, im.owner, *im.value.Load()}
+	}
 	return out
 }
 

@@ -104,6 +104,7 @@ type impl struct {
 	name    string
 	realm   *Realm
 	owner   *Fiber
+	seq     uint64 // orders what is provided
 	value   atomic.Pointer[any]
 	check   func(dependent *Context) bool
 	handle  Handle
@@ -148,6 +149,8 @@ func (c *Context) Provide(name string, v any, opts ...ProvideOption) (*Handle, e
 	if had, dup := r.store.LoadOrStore(im.key(), im); dup {
 		return nil, tagged(ErrDuplicate, "service %q has been registered at <%s>", name, had.(*impl).owner.name)
 	}
+	r.lastImpl++
+	im.seq = r.lastImpl
 	f.list(&im.handle)
 	f.impls = append(f.impls, im)
 	if f.State() == Active {
