@@ -39,6 +39,7 @@ func registerCall(c *cordis.Context, r *tool.Registry) error {
 		Title:       "Call a tool by name",
 		Description: strings.TrimSpace(callDescription),
 		Kind:        tool.KindExecute,
+		Unrouted:    true, // the inner call is asked about, or is unrouted itself
 		Parameters:  parameters,
 		Output:      tool.Output{Schema: output, Render: renderCall},
 		Execute: func(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {

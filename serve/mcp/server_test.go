@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/schema"
@@ -320,5 +321,36 @@ func TestCordisCall(t *testing.T) {
 				t.Errorf("isError %t, %q; want %t, %q", res.IsError, got, tt.fail, tt.want)
 			}
 		})
+	}
+}
+
+// TestCallThroughMountedListeners: a mounted guard that denies everything sees
+// the inner call only, so that what no mount may refuse stays within reach.
+func TestCallThroughMountedListeners(t *testing.T) {
+	unrouted := textTool()
+	unrouted.Unrouted = true
+	f := newFixture(t, Config{WithCall: true}, echoTool(), unrouted)
+	f.mount(&cordis.Plugin{Name: "denies", Apply: func(c *cordis.Context, _ any) error {
+		c = tool.WithMount(c, tool.Mount{Number: 1, ID: "dyn-1", Plugin: "denies"})
+		_, err := tool.PreExecute.On(c, func(_ context.Context, e *tool.Exec, _ func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
+			return tool.Deny("no " + e.Name), nil
+		})
+		return err
+	}})
+	session := f.client(nil)
+	for _, tt := range []struct {
+		name, wantText string
+		wantError      bool
+	}{
+		{unrouted.Name, "", false},
+		{echoTool().Name, "no " + echoTool().Name, true},
+	} {
+		res, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "cordis_call", Arguments: map[string]any{"name": tt.name, "args": map[string]any{"text": "x"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.IsError != tt.wantError || !strings.Contains(text(t, res), tt.wantText) {
+			t.Errorf("%s: error %v: %s", tt.name, res.IsError, text(t, res))
+		}
 	}
 }
