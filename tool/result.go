@@ -202,7 +202,7 @@ func errorText(err error) (text string) {
 		}
 	}()
 	if text = err.Error(); text == "" {
-		text = fmt.Sprintf("an error without a message (%T)", err)
+		text = "an error without a message"
 	}
 	return text
 }

@@ -170,8 +170,14 @@ func (m *Mount) adopt(vm *sandbox.VM, loaded wire.Loaded, deps []cordis.Dependen
 
 // dependencies turns what the plugin declares into what the runtime gates on.
 func dependencies(declared []wire.Inject) ([]cordis.Dependency, error) {
+	if len(declared) > limits.Services {
+		return nil, fmt.Errorf("a temporary Plugin injects at most %d services, and this one %d", limits.Services, len(declared))
+	}
 	deps := make([]cordis.Dependency, 0, len(declared))
 	for _, d := range declared {
+		if !usableName(d.Name) {
+			return nil, fmt.Errorf("inject: %q is no name that a service can have: %s", plain.Name(d.Name), nameRule)
+		}
 		if decl, ok := cordis.LookupService(d.Name); ok && !decl.Injectable {
 			return nil, fmt.Errorf("service %q cannot be injected by a temporary Plugin; what can be is listed by cordis_inspect what:\"services\"", plain.Name(d.Name))
 		}

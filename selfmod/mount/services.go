@@ -49,8 +49,8 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 	switch {
 	case p.Name == "":
 		return nil, errors.New("ctx.provide(name, value): the name must not be empty")
-	case len(p.Name) > limits.Name || plain.Name(p.Name) != p.Name:
-		return nil, fmt.Errorf("ctx.provide: %q is no usable name: at most %d characters, one line, no control characters or Markdown", plain.Name(p.Name), limits.Name)
+	case !usableName(p.Name):
+		return nil, fmt.Errorf("ctx.provide: %q is no usable name: %s", plain.Name(p.Name), nameRule)
 	case verbNames[p.Name]:
 		return nil, fmt.Errorf("ctx.provide: %q is a member of every ctx; choose another name", p.Name)
 	}
@@ -72,6 +72,15 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 		return r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text})
 	})
 }
+
+// usableName says whether a service may be called so: what a report shows of it
+// must be all of it.
+func usableName(name string) bool {
+	return len(name) <= limits.Name && plain.Name(name) == name
+}
+
+// nameRule is what usableName asks for.
+var nameRule = fmt.Sprintf("at most %d bytes, one line, no control characters or Markdown", limits.Name)
 
 // verbNames are the members of every façade: a service of such a name could
 // not be reached.

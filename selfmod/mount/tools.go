@@ -168,6 +168,10 @@ func execJSON(e *tool.Exec) []byte {
 	return text
 }
 
+// sandboxError is the name of errors of the boundary itself: passed limits, dead
+// machines. Nothing that a plugin throws carries it.
+const sandboxError = "SandboxError"
+
 // toolError carries name and code of what was thrown, or of the limit that was
 // passed, into the result.
 func toolError(err error) error {
@@ -175,9 +179,12 @@ func toolError(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	t := &tool.Error{Name: "SandboxError", Code: e.Code, Message: plain.Error(e.Error()), Err: err}
+	t := &tool.Error{Name: sandboxError, Code: e.Code, Message: plain.Error(e.Error()), Err: err}
 	if e.Code == sandbox.CodeThrown && e.Fault != nil {
 		t.Name, t.Code = plain.Name(e.Fault.Name), plain.Name(e.Fault.Code)
+		if t.Name == sandboxError {
+			t.Name, t.Code = "Error", "" // only the sandbox speaks for itself
+		}
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -82,7 +83,7 @@ func (e *Error) faultText(sep string) string {
 	}
 	var b strings.Builder
 	b.WriteString(sep)
-	b.WriteString(e.Fault.Message)
+	b.WriteString(cmp.Or(e.Fault.Message, e.Fault.Name, "an error without a message"))
 	for i, f := range e.Fault.Frames {
 		if i == maxFrames {
 			break

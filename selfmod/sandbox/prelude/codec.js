@@ -282,7 +282,11 @@ const encode = (v, link) => {
         return 'null';
       }
       if (isData(v, link.own, 0) && !hasOwn(v, '$') && !hasOwn(ObjectPrototype, 'toJSON') && !hasOwn(ArrayPrototype, 'toJSON')) {
-        return stringifyJSON(v);
+        try {
+          return stringifyJSON(v);
+        } catch {
+          return encodeGraph(v, link); // see stringify
+        }
       }
       if (link.live && (link.own(v) || shapeOf(v) === 'live' || (shapeOf(v) === 'record' && hasMethods(v)))) {
         return encodeHandle(v, link);

@@ -88,12 +88,17 @@ const isData = (v, ours, depth) => {
 };
 
 // stringify is JSON.stringify for what isPlainJSON accepted. A toJSON on a
-// prototype would be called by the native one, so then the slow way it is.
+// prototype would be called by the native one, and the engine's keeps its place in
+// an array, which setters of numbers on a prototype break: then the slow way it is.
 const stringify = (v, root) => {
   if (hasOwn(ObjectPrototype, 'toJSON') || hasOwn(ArrayPrototype, 'toJSON')) {
     return parts('exact').exactText(v, root);
   }
-  return stringifyJSON(v);
+  try {
+    return stringifyJSON(v);
+  } catch {
+    return parts('exact').exactText(v, root);
+  }
 };
 
 const losslessText = (v, root) => {

@@ -47,7 +47,8 @@ func (m *mount) print(level, text string) {
 			Payload: fmt.Appendf(nil, "%d lines dropped: %s prints more than %d lines a second", dropped, m.label, limits.ConsoleRate)})
 	}
 	if ok {
-		m.w.send(wire.Frame{Kind: wire.Console, Mount: m.id, Name: cut(level, maxLevel), Payload: []byte(cut(text, limits.ConsoleLineBytes))})
+		text = m.positions.Printed(cut(text, limits.ConsoleLineBytes))
+		m.w.send(wire.Frame{Kind: wire.Console, Mount: m.id, Name: cut(level, maxLevel), Payload: []byte(text)})
 	}
 }
 

@@ -299,3 +299,25 @@ func FuzzMappings(f *testing.F) {
 		p.original(line, column)
 	})
 }
+
+// TestPrinted: what a plugin prints shows the author's frames only.
+func TestPrinted(t *testing.T) {
+	p := &Positions{file: file}
+	tests := []struct{ name, text, want string }{
+		{"plain", "a\n    at noon", "a\n    at noon"},
+		{"frames", "Error: x\n    at typeError (prelude.js:1:2)\n    at f (" + file + ":3:4)\n    at apply (native)\n    at <anonymous> (prelude.js:5:6)", "Error: x\n    at f (" + file + ":2:4)"},
+		{"rest", "{ e: Error\n    at f (" + file + ":3:4)\n    at enter (prelude.js:5:6) } and\n    at noon", "{ e: Error\n    at f (" + file + ":2:4) } and\n    at noon"},
+		{"wrapper", "Error\n    at <anonymous> (" + file + ":1:1)\n", "Error\n"},
+		{"elsewhere", "Error\n    at f (other.js:1:1)", "Error\n    at f (other.js:1:1)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := p.Printed(tt.text); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	if got := (*Positions)(nil).Printed(tests[1].text); got != tests[1].text {
+		t.Errorf("without positions: %q", got)
+	}
+}

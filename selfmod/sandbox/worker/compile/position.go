@@ -3,6 +3,7 @@ package compile
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,35 @@ func (p *Positions) Frames(stack string) []string {
 	}
 	return out
 }
+
+// Printed returns text that a plugin prints with the stacks in it made the
+// author's: frames of the prelude, of the engine and of esbuild's helpers are left
+// out, the others get the author's positions. What is no frame stays as it is. A
+// nil Positions changes nothing.
+func (p *Positions) Printed(text string) string {
+	if p == nil || !strings.Contains(text, "    at ") {
+		return text
+	}
+	return printedFrame.ReplaceAllStringFunc(text, func(frame string) string {
+		name, file, l, c, ok := parseFrame(frame)
+		switch {
+		case !ok || file == preludeName:
+			return "" // (native), or ours
+		case file != p.file:
+			return frame
+		}
+		if l, c, ok = p.original(l, c); !ok {
+			return ""
+		}
+		return fmt.Sprintf("\n    at %s (%s:%d:%d)", name, file, l, c)
+	})
+}
+
+// printedFrame is a frame of an engine's stack under the line before it.
+var printedFrame = regexp.MustCompile(`\n    at [^\n()]* \((?:native|[^\n()]+:[0-9]+:[0-9]+)\)`)
+
+// preludeName is the file that the frames of the prelude carry.
+const preludeName = "prelude.js"
 
 // parseFrame reads "    at name (file:line:column)" or "    at file:line:column".
 func parseFrame(text string) (name, file string, line, column int, ok bool) {
