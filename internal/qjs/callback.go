@@ -111,6 +111,15 @@ func (vm *VM) pollAfter(n int32) {
 	(*lib.TJSContext)(pointer(vm.ctx)).Finterrupt_counter = n
 }
 
+// Poke makes the engine look at the deadline and the interrupt flag at its next
+// step, where each step takes long. Any goroutine may, unless the VM is being
+// closed. The engine may overwrite it without having looked: poke again.
+//
+//go:norace
+func (vm *VM) Poke() {
+	(*lib.TJSContext)(pointer(vm.ctx)).Finterrupt_counter = 0
+}
+
 // onPoll is asked by the engine now and then whether to go on.
 func onPoll(_ *libc.TLS, _, id uintptr) int32 {
 	vm := vmOf(id)

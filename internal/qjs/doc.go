@@ -39,7 +39,7 @@
 //
 // A VM is used by one goroutine at a time, any goroutine, and the caller does
 // the locking. Only Interrupt, ClearInterrupt, SetDeadline and Deadline may be
-// called from anywhere at any time, also after Close. VMs are independent and
+// called from anywhere at any time, also after Close; Poke until Close begins. VMs are independent and
 // run in parallel. The package starts no goroutine.
 //
 // A host function may use the VM that called it, or another one, which may call

@@ -2,6 +2,7 @@ package qjs
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -85,6 +86,39 @@ func TestInterruptedJobs(t *testing.T) {
 			}
 			want(t, vm, "1 + 1", "2")
 		})
+	}
+}
+
+// TestPoke: by itself the engine would look after some hundred steps only, each
+// of which takes a while here.
+func TestPoke(t *testing.T) {
+	if raceEnabled {
+		t.Skip("slow under the race detector")
+	}
+	vm := open(t, Options{MemoryLimit: 64 << 20})
+	vm.SetDeadline(time.Now().Add(50 * time.Millisecond))
+	stop := make(chan struct{})
+	var poker sync.WaitGroup
+	poker.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				vm.Poke()
+			case <-stop:
+				return
+			}
+		}
+	})
+	began := time.Now()
+	_, err := eval(vm, "const a = new Uint8Array(2e7); for (;;) a.indexOf(1)")
+	took := time.Since(began)
+	close(stop)
+	poker.Wait()
+	wantKind(t, err, KindInterrupted)
+	if took > time.Second {
+		t.Errorf("it was stopped after %v", took)
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 // stuck: the engine looks at the clock every few thousand steps.
 const grace = 300 * time.Millisecond
 
+// pokes is how often the engine is made to look within the grace: where every
+// step is a native call that takes long, it would look too late by itself.
+const pokes = 25 * time.Millisecond
+
 // clock measures and bounds the time that the outermost entry of a VM spends
 // inside the engine. Only the thread that owns the VM uses it; the watchdog's
 // timer reads due.
@@ -28,13 +32,24 @@ var start = time.Now()
 
 func sinceStart() int64 { return int64(time.Since(start)) }
 
-// init binds the clock to its VM. stuck is called, on a goroutine of its own,
-// when an entry is past its limit and the grace.
-func (c *clock) init(vm *qjs.VM, stuck func()) {
+// init binds the clock to its VM. On goroutines of their own, poke is called
+// while an entry is past its limit, and stuck when it is past the grace too.
+func (c *clock) init(vm *qjs.VM, poke, stuck func()) {
 	c.vm = vm
 	c.watch = time.AfterFunc(time.Hour, func() {
-		if due := c.due.Load(); due != 0 && sinceStart() >= due {
+		due := c.due.Load()
+		if due == 0 {
+			return
+		}
+		left := time.Duration(due - sinceStart())
+		switch {
+		case left <= 0:
 			stuck()
+		case left <= grace:
+			poke()
+			c.watch.Reset(min(left, pokes))
+		default: // of an earlier entry
+			c.watch.Reset(left - grace)
 		}
 	})
 	c.watch.Stop()
@@ -48,8 +63,8 @@ func (c *clock) arm(limit time.Duration) { c.remaining = limit }
 func (c *clock) resume() {
 	c.since, c.running = time.Now(), true
 	c.vm.SetDeadline(c.since.Add(c.remaining))
-	left := max(0, c.remaining) + grace
-	c.due.Store(sinceStart() + int64(left))
+	left := max(0, c.remaining)
+	c.due.Store(sinceStart() + int64(left+grace))
 	c.watch.Reset(left)
 }
 

@@ -56,6 +56,7 @@ func (m *mount) closes() bool { return m.dead == nil && (m.unload != nil || m.sp
 func (m *mount) interruptVM() {
 	if m.vm != nil {
 		m.vm.Interrupt()
+		m.vm.Poke()
 	}
 }
 
@@ -107,7 +108,7 @@ func (w *worker) equip(m *mount) *wire.Fault {
 		return &wire.Fault{Name: "Error", Code: wire.CodeMemory, Message: fmt.Sprintf("no VM for %s: %v", m.label, err)}
 	}
 	vm.SetHost(m.host)
-	m.clock.init(vm, func() { w.stuck(m) })
+	m.clock.init(vm, func() { w.poke(m) }, func() { w.stuck(m) })
 	w.mu.Lock()
 	m.vm = vm
 	w.mu.Unlock()
@@ -134,6 +135,16 @@ func (m *mount) body(c *call) (string, bool, error) {
 		return "", false, fmt.Errorf("encode load: %w", err)
 	}
 	return m.vm.Call("load", c.text, fn, string(about))
+}
+
+// poke makes the engine look at its clock. It runs on the watchdog's goroutine;
+// a VM that is closed has been taken from its mount under the lock.
+func (w *worker) poke(m *mount) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.vm != nil {
+		m.vm.Poke()
+	}
 }
 
 // stuck tells the host that the VM is past its limit. It runs on the watchdog's

@@ -114,9 +114,13 @@ func (w *worker) shutdown() {
 		return // something hangs in the engine: the process ends with it
 	}
 	for _, m := range w.mounts {
-		if m.vm != nil {
+		w.mu.Lock()
+		vm := m.vm
+		m.vm = nil
+		w.mu.Unlock()
+		if vm != nil {
 			m.clock.stop()
-			m.vm.Close()
+			vm.Close()
 		}
 	}
 }
