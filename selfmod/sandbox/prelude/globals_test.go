@@ -32,7 +32,7 @@ func TestGlobals(t *testing.T) {
 		{"take", "[1, 2, 3].values().map((x) => x * 2).take(2).toArray().join()", "2,4"},
 		{"take-map-iterator", "new Map([[1, 2]]).keys().filter(() => true).take(1).toArray().join()", "1"},
 		{"helper-break", "(() => { for (const x of [1, 2].values().map((x) => x)) return x })()", "1"},
-		{"natives-look-native", "[Array.prototype.map.name, Array.prototype.map.length, Object.keys([]).length, Array.from.name].join()", "map,1,0,from"},
+		{"natives-look-native", "[Array.prototype.map.name, Array.prototype.map.length, Object.keys([]).length, Array.from.name, String(Array.prototype.map).includes('native code'), Object.keys(Array.prototype).length, typeof Uint8Array, Uint8Array.name, Object.getOwnPropertyDescriptor(globalThis, 'Uint8Array').enumerable].join()", "map,1,0,from,true,0,function,Uint8Array,false"},
 		{"array-methods", "[[3, 1, 2].sort().join(), [1, 2].concat([3], 4).join(), [[1], [2]].flat().join(), Array.from({ length: 2 }, (_, i) => i).join(), Array.from(new Set([5])).join(), Array.from('ab').join(), [1, 2, 3].includes(2), 'a-b'.replaceAll('-', '+'), String.raw`a\\n${1}`, Array.from.call(Array, [1]).join()].join(';')", `1,2,3;1,2,3,4;1,2;0,1;5;a,b;true;a+b;a\n1;1`},
 		{"typed-arrays", "[new Uint8Array([1, 2]).map((x) => x * 2).join(), new Uint8Array(2) instanceof Uint8Array, new Uint8Array(2).constructor === Uint8Array, Uint8Array.from([7]).join(), class extends Float64Array {}.name, new (class A extends Uint8Array {})(3).length].join(';')", "2,4;true;true;7;;3"},
 	} {

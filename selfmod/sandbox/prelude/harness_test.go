@@ -69,6 +69,7 @@ type machine struct {
 
 func newMachine(t testing.TB) *machine {
 	t.Helper()
+	skipSlow(t)
 	vm, err := qjs.New(qjs.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -301,8 +302,9 @@ func (m *machine) asks(op, verb string) []asked {
 }
 
 // skipSlow skips what runs so much JavaScript that the race detector, under which
-// the engine is 40 times slower, would make it take minutes.
-func skipSlow(t *testing.T) {
+// the engine is 40 times slower, would make it take minutes. Nothing here runs on
+// more than one goroutine; TestWhole remains.
+func skipSlow(t testing.TB) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("too slow under the race detector")

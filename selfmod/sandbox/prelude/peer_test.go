@@ -174,7 +174,6 @@ func TestPeerGone(t *testing.T) {
 
 // More handles than the limit come and go.
 func TestPeerHandlesAreFreed(t *testing.T) {
-	skipSlow(t)
 	provider, consumer, enter := peers(t, "{ make: (n) => ({ n, f() { return n } }), call(f) { return f() } }",
 		"let sum = 0; for (let i = 0; i < 1100; i++) { sum += svc.make(1).f(); sum += svc.call(() => 1) } return sum")
 	for range 5 {
@@ -187,7 +186,6 @@ func TestPeerHandlesAreFreed(t *testing.T) {
 }
 
 func TestPeerLimit(t *testing.T) {
-	skipSlow(t)
 	_, _, enter := peers(t, "{ kept: [], make: () => ({ f() {} }) }", "const all = []; try { for (;;) all.push(svc.make()) } catch (e) { return [e.message.slice(0, 60), all.length > 9000, e instanceof RangeError] }")
 	if got := enter(); got != `=["too many objects and functions are shared with other plugins",true,true]` {
 		t.Error(got)
