@@ -104,6 +104,9 @@ func goToolOn(r *selfmodtest.Rig, c *cordis.Context, name string, run func(ctx c
 
 // nested calls a tool from within a call.
 func nested(ctx context.Context, r *selfmodtest.Rig, exec *tool.Exec, name string, args map[string]string) (string, error) {
+	if args == nil {
+		args = map[string]string{}
+	}
 	text, err := json.Marshal(args)
 	if err != nil {
 		return "", err

@@ -215,6 +215,9 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 		}
 	}
 	for _, v := range tools {
+		if v.Owner != m.Fiber() && !slices.Contains(dependents, v.Owner) {
+			continue // it went for a reason of its own
+		}
 		if now, ok := s.cfg.Registry.Get(v.Name, scope); !ok || now.Owner != v.Owner {
 			out.GoneTools = append(out.GoneTools, v.Name)
 			s.cfg.Registry.NoteGone(v.Name, v.Scope, gone(v, m))

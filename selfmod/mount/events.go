@@ -55,15 +55,14 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 	if p.Once {
 		opts = append(opts, cordis.Once())
 	}
-	return r.register(kindListener, func(_ uint32, release func()) (*cordis.Handle, error) {
+	return r.register(kindListener, func(id uint32, release func()) (*cordis.Handle, error) {
 		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode()}
 		if p.Once {
 			l.consumed = release
 		}
 		h, err := ev.Listen(r.c, l.hear, opts...)
 		if err == nil && p.Event == tool.PreExecute.Name() {
-			r.guards.Add(1)
-			r.m.guard(true)
+			r.addGuard(id)
 		}
 		return h, err
 	})

@@ -31,9 +31,11 @@ type Mount struct {
 	Source string
 
 	set      *Set
-	guarding atomic.Bool   // has, or had until it is active again, a guard
-	upSince  atomic.Uint64 // newest call when a guard that was down came back
-	ending   atomic.Bool   // cordis_unmount was asked for
+	cancel   context.CancelFunc // of the start
+	started  chan struct{}      // closed when the start has ended
+	guarding atomic.Bool        // has, or had until it is active again, a guard
+	upSince  atomic.Uint64      // newest call when a guard that was down came back
+	ending   atomic.Bool        // cordis_unmount was asked for
 	console  console
 	faults   faults
 	queue    queue
@@ -54,8 +56,11 @@ type Mount struct {
 
 var _ sandbox.Host = (*Mount)(nil)
 
-func newMount(s *Set, number int, source string) *Mount {
-	return &Mount{Number: number, ID: idPrefix + strconv.Itoa(number), Source: source, set: s, name: Anonymous}
+func newMount(s *Set, number int, source string, cancel context.CancelFunc) *Mount {
+	return &Mount{
+		Number: number, ID: idPrefix + strconv.Itoa(number), Source: source, set: s, name: Anonymous,
+		cancel: cancel, started: make(chan struct{}),
+	}
 }
 
 // Name is the plugin's name, safe to show.
@@ -130,6 +135,9 @@ func (m *Mount) start(ctx context.Context) error {
 		return err
 	}
 	m.adopt(vm, loaded, deps)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("mount %s: %w", m.ID, err)
+	}
 	c := tool.WithMount(m.set.ctx, tool.Mount{Number: m.Number, ID: m.ID, Plugin: m.Name()})
 	f, err := c.Mount(&cordis.Plugin{Name: m.Name(), Inject: deps, Apply: m.apply}, nil)
 	if err != nil {
@@ -211,7 +219,7 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 	if guarded {
 		m.upSince.Store(uint64(tool.LastToken()))
 	}
-	m.guard(r.guards.Load() > 0)
+	r.started()
 	return nil
 }
 
@@ -240,6 +248,19 @@ func (m *Mount) machine(ctx context.Context) (*sandbox.VM, error) {
 	m.mu.Unlock()
 	m.adopt(fresh, loaded, deps)
 	return fresh, nil
+}
+
+// applied says whether apply of the present run has succeeded.
+func (m *Mount) applied() bool {
+	m.mu.Lock()
+	r := m.run
+	m.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.up
 }
 
 // guard notes whether the mount denies calls while it is not active.
@@ -322,6 +343,8 @@ func respawnable(why *sandbox.Error) bool {
 
 // end disposes the fiber and closes the machine, whatever state they are in.
 func (m *Mount) end(ctx context.Context) (cordis.Receipt, error) {
+	m.cancel()
+	<-m.started // at once: every wait of a start ends with its context
 	var receipt cordis.Receipt
 	var err error
 	if f := m.Fiber(); f != nil {

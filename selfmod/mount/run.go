@@ -46,12 +46,13 @@ type run struct {
 	c  *cordis.Context
 
 	over   chan struct{} // closed when the run is retired
-	guards atomic.Int32
 	counts [kinds]atomic.Int64
 
 	mu         sync.Mutex
 	lastEffect uint32
 	effects    map[uint32]*effect
+	guards     map[uint32]bool // effects that guard calls
+	up         bool            // apply has succeeded
 	nexts      map[uint64]func(context.Context) (json.RawMessage, error)
 	execs      map[uint64]*tool.Exec
 }
@@ -64,7 +65,7 @@ type effect struct {
 
 func newRun(m *Mount, vm *sandbox.VM, c *cordis.Context, id uint32) *run {
 	return &run{
-		m: m, id: id, vm: vm, c: c, over: make(chan struct{}), effects: map[uint32]*effect{},
+		m: m, id: id, vm: vm, c: c, over: make(chan struct{}), effects: map[uint32]*effect{}, guards: map[uint32]bool{},
 		nexts: map[uint64]func(context.Context) (json.RawMessage, error){}, execs: map[uint64]*tool.Exec{},
 	}
 }
@@ -171,7 +172,12 @@ func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handl
 			r.counts[k].Add(-1)
 			r.mu.Lock()
 			delete(r.effects, id)
+			guarded := r.guards[id]
+			delete(r.guards, id)
 			r.mu.Unlock()
+			if guarded {
+				r.noteGuards()
+			}
 		})
 	}
 	h, err := do(id, e.release)
@@ -183,6 +189,31 @@ func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handl
 	e.handle = h
 	r.mu.Unlock()
 	return registered{id}, nil
+}
+
+// addGuard notes that an effect guards calls. A guard of the first apply counts
+// once that has succeeded: half a mount denies nothing by being down.
+func (r *run) addGuard(id uint32) {
+	r.mu.Lock()
+	r.guards[id] = true
+	r.mu.Unlock()
+	r.noteGuards()
+}
+
+// started notes that apply has succeeded.
+func (r *run) started() {
+	r.mu.Lock()
+	r.up = true
+	r.mu.Unlock()
+	r.noteGuards()
+}
+
+func (r *run) noteGuards() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.up {
+		r.m.guard(len(r.guards) > 0)
+	}
 }
 
 // effectNamed is the standing effect that a message names; nil: it is gone.

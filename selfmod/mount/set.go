@@ -91,11 +91,13 @@ func (s *Set) deniesWhileDown(e *tool.Exec) string {
 // has heard it. It reads in the reverse of the order in which a restart writes.
 func (m *Mount) guardDown(call tool.Token) string {
 	f := m.Fiber()
-	if f == nil {
-		return "" // its first run has registered nothing yet
-	}
-	if f.State() != cordis.Active {
-		return m.StateText()
+	state := f.State()
+	switch {
+	case state == cordis.Disposed:
+		return "" // it is unmounted
+	case state == cordis.Loading && m.applied(): // its listeners hear every call already
+	case state != cordis.Active:
+		return state.String()
 	}
 	_, done, err := f.Enter(context.Background(), "guard")
 	if err != nil {
@@ -194,31 +196,39 @@ func (s *Set) Mount(ctx context.Context, source string) (*Mounted, error) {
 	if len(source) > limits.Source {
 		return nil, fmt.Errorf("the code has %d bytes, more than the limit of %d: split the plugin into several that provide and inject services", len(source), limits.Source)
 	}
-	m, err := s.reserve(source)
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m, err := s.reserve(source, cancel)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.start(ctx); err != nil {
-		m.end(context.WithoutCancel(ctx))
-		s.forget(m, "failed to mount: "+plain.Line(err.Error(), limits.SourceLine))
-		return nil, s.teach(m, err)
+	err = m.start(starting)
+	close(m.started)
+	switch {
+	case err == nil && !m.ending.Load():
+		return s.mounted(ctx, m), nil
+	case !m.ending.CompareAndSwap(false, true): // whoever unmounts it ends it
+		return nil, &Failure{Text: m.who() + " was unmounted while it was being mounted; nothing is mounted"}
 	}
-	return s.mounted(ctx, m), nil
+	_, _ = m.end(context.WithoutCancel(ctx)) // why it failed says more than what its disposers did
+	s.forget(m, "failed to mount: "+plain.Line(err.Error(), limits.SourceLine))
+	return nil, s.teach(m, err)
 }
 
-// reserve takes the next id.
-func (s *Set) reserve(source string) (*Mount, error) {
+// reserve takes the next id. An unmount while the mount starts calls cancel.
+func (s *Set) reserve(source string, cancel context.CancelFunc) (*Mount, error) {
 	s.mu.Lock()
 	if len(s.mounts) >= limits.Mounts {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%d temporary Plugins are mounted, the most that are allowed; cordis_unmount some first", limits.Mounts)
 	}
 	s.next++
-	m := newMount(s, s.next, source)
+	m := newMount(s, s.next, source, cancel)
 	s.mounts[m.Number] = m
 	s.mu.Unlock()
 	if s.cfg.Audit != nil {
 		if err := s.cfg.Audit(m.ID, source); err != nil {
+			close(m.started)
 			s.forget(m, "was refused: the audit file could not be written")
 			return nil, fmt.Errorf("%s is not mounted: write the audit file: %w", m.ID, err)
 		}
