@@ -46,6 +46,7 @@ var importRules = []importRule{
 
 	{"selfmod/selfmodtest", []string{"limits", "cordis", "lossless", "tool", "selfmod", "selfmod/...", "service/...", "go.uber.org/goleak"},
 		"a test kit stands on what it tests"},
+	{"selfmod/internal/...", []string{"selfmod", "selfmod/selfmodtest"}, "tests of the toolset that fill a package of their own"},
 
 	{"serve/mcp/...", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain",
 		"serve/mcp/...", "github.com/modelcontextprotocol/go-sdk"},

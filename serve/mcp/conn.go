@@ -14,8 +14,12 @@ import (
 	"github.com/dsh-go/dsh/limits"
 )
 
-// maxInFlight is how many requests may wait for their answers.
-const maxInFlight = 1024
+// maxInFlight and maxBytesInFlight are how many requests may wait for their
+// answers, and of how many bytes together.
+const (
+	maxInFlight      = 1024
+	maxBytesInFlight = 4 * limits.MCPFrame
+)
 
 // methodListen is a request that is answered only when the client ends it.
 const methodListen = "subscriptions/listen"
@@ -37,8 +41,9 @@ type conn struct {
 	writing sync.Mutex // one frame at a time
 
 	mu   sync.Mutex
-	open map[jsonrpc.ID]bool // requests without an answer yet
-	idle chan struct{}       // closed while open is empty
+	open map[jsonrpc.ID]int // the size of each request without an answer yet
+	size int                // of all of them
+	idle chan struct{}      // closed while open is empty
 }
 
 var (
@@ -53,7 +58,7 @@ func newConn(in io.ReadCloser, out io.WriteCloser) *conn {
 		messages: make(chan jsonrpc.Message),
 		ended:    make(chan struct{}),
 		stopped:  make(chan struct{}),
-		open:     map[jsonrpc.ID]bool{},
+		open:     map[jsonrpc.ID]int{},
 		idle:     make(chan struct{}),
 	}
 	close(c.idle)
@@ -79,7 +84,7 @@ func (c *conn) readAll() {
 		}
 		msg, f := decode(line, long)
 		if f == nil {
-			f = c.begin(msg)
+			f = c.begin(msg, len(line))
 		}
 		if f != nil {
 			if c.refuse(f) != nil {
@@ -97,32 +102,35 @@ func (c *conn) readAll() {
 
 // begin notes a request as open before anything else sees it, so that idle is
 // never read too early.
-func (c *conn) begin(msg jsonrpc.Message) *fault {
+func (c *conn) begin(msg jsonrpc.Message, size int) *fault {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok || !req.IsCall() || req.Method == methodListen {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[req.ID] {
+	if c.open[req.ID] > 0 {
 		return &fault{codeInvalid, fmt.Sprintf("request id %v is in use by a request without an answer yet", req.ID.Raw()), nil}
 	}
-	if len(c.open) >= maxInFlight {
-		id, _ := json.Marshal(req.ID.Raw())
-		return &fault{codeBusy, fmt.Sprintf("%d requests are in flight; wait for answers", maxInFlight), id}
+	if len(c.open) >= maxInFlight || c.size+size > maxBytesInFlight {
+		id, _ := json.Marshal(req.ID.Raw()) // a string or an integer
+		return &fault{codeBusy, fmt.Sprintf("%d requests of %d bytes are in flight; wait for answers (the limits are %d and %d)",
+			len(c.open), c.size, maxInFlight, maxBytesInFlight), id}
 	}
 	if len(c.open) == 0 {
 		c.idle = make(chan struct{})
 	}
-	c.open[req.ID] = true
+	c.open[req.ID] = size
+	c.size += size
 	return nil
 }
 
 func (c *conn) finish(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[id] {
+	if size := c.open[id]; size > 0 {
 		delete(c.open, id)
+		c.size -= size
 		if len(c.open) == 0 {
 			close(c.idle)
 		}

@@ -16,7 +16,7 @@
 //   - A frame that is not JSON, nested deeper than limits.MCPDepth or longer than
 //     limits.MCPFrame is answered with a JSON-RPC error, and the connection goes
 //     on. So are batches, ids that would not survive a float64, and requests
-//     beyond 1,024 in flight.
+//     beyond 1,024 or 64 MiB in flight.
 //
 // # Concurrency and order
 //

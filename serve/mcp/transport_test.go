@@ -75,16 +75,29 @@ func TestTooManyInFlight(t *testing.T) {
 		return &jsonrpc.Request{ID: id, Method: "tools/call"}
 	}
 	for i := range maxInFlight {
-		if f := c.begin(request(i)); f != nil {
+		if f := c.begin(request(i), 1); f != nil {
 			t.Fatalf("request %d: %+v", i, f)
 		}
 	}
-	f := c.begin(request(maxInFlight))
+	f := c.begin(request(maxInFlight), 1)
 	if f == nil || f.code != codeBusy || string(f.id) != fmt.Sprint(maxInFlight) {
 		t.Fatalf("one more: %+v", f)
 	}
 	c.finish(request(3).ID)
-	if f := c.begin(request(maxInFlight)); f != nil {
+	if f := c.begin(request(maxInFlight), 1); f != nil {
+		t.Errorf("after an answer: %+v", f)
+	}
+	c = newConn(nil, nil)
+	for i := range maxBytesInFlight / limits.MCPFrame {
+		if f := c.begin(request(i), limits.MCPFrame); f != nil {
+			t.Fatalf("big request %d: %+v", i, f)
+		}
+	}
+	if f := c.begin(request(99), 1); f == nil || f.code != codeBusy {
+		t.Errorf("beyond the bytes: %+v", f)
+	}
+	c.finish(request(0).ID)
+	if f := c.begin(request(99), limits.MCPFrame); f != nil {
 		t.Errorf("after an answer: %+v", f)
 	}
 }
