@@ -410,6 +410,14 @@ const reply = (v, link) => {
 
 // servePeer answers another machine. caller is "mount:run" of the one that asks.
 const servePeer = (caller, json) => {
+  try {
+    return answerPeer(caller, json);
+  } catch (e) {
+    return failed(e);
+  }
+};
+
+const answerPeer = (caller, json) => {
   const r = parseJSON(json);
   const mount = mountOf(caller);
   const frees = own(r, 'f');

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSource(t *testing.T) {
-	if prelude.Source() != prelude.Source() || len(prelude.Hash()) != 64 {
+	if first := prelude.Source(); first != prelude.Source() || len(prelude.Hash()) != 64 {
 		t.Error("the source or its hash is not stable")
 	}
 	for _, p := range prelude.Parts() {
