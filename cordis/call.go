@@ -217,14 +217,14 @@ func (f *Fiber) serves(chain *frame) bool {
 	return false
 }
 
-// holds tells whether the current run of g was started with a service of f.
-func (g *Fiber) holds(f *Fiber) bool {
-	r := g.run.Load()
+// holds tells whether the current run of f was started with a service of other.
+func (f *Fiber) holds(other *Fiber) bool {
+	r := f.run.Load()
 	if r == nil {
 		return false
 	}
 	for _, im := range r.held {
-		if im.owner == f {
+		if im.owner == other {
 			return true
 		}
 	}
@@ -298,7 +298,7 @@ type node struct {
 // signal gives a channel that closes when n is reached, or nil if it is
 // reached. Runtime.mu is held.
 func (n node) signal() <-chan struct{} {
-	ch := (*chan struct{})(nil)
+	var ch *chan struct{}
 	switch {
 	case n.handle == nil && !n.fiber.settled():
 		ch = &n.fiber.waiters

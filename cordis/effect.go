@@ -153,7 +153,7 @@ func (c *Context) Effect(label string, setup func(s *Setup) error) (*Handle, err
 	returned := false
 	defer func() {
 		if !returned {
-			go h.endSetup(errExit)
+			go func() { _ = h.endSetup(errExit) }() // who waits for the handle is told
 		}
 	}()
 	err := guard(func() error { return setup(&Setup{h}) })
@@ -183,12 +183,12 @@ func (c *Context) EffectAsync(label string, setup func(ctx context.Context, s *S
 		defer func() {
 			stop()
 			if !returned {
-				go h.endSetup(errExit)
+				go func() { _ = h.endSetup(errExit) }() // who waits for the handle is told
 			}
 		}()
 		err := guard(func() error { return setup(fr, &Setup{h}) })
 		returned = true
-		h.endSetup(err)
+		_ = h.endSetup(err) // who waits for the handle is told
 	}()
 	return h, nil
 }

@@ -55,7 +55,7 @@ func TestFiber31and32Inertia(t *testing.T) {
 		at(3400, Loading)
 		go dep.Dispose(context.Background())
 		synctest.Wait()
-		dep = must(root.Provide("dep", 1))
+		must(root.Provide("dep", 1))
 		at(3800, Loading)
 		at(4200, Unloading)
 		at(5200, Loading)

@@ -42,7 +42,8 @@ func (m Message) String() string {
 	return b.String()
 }
 
-// LoggerConfig, laid on a context with Intercept("logger", …), names its loggers.
+// LoggerConfig names the loggers of a context that it was laid on with
+// Intercept("logger", …).
 type LoggerConfig struct{ Name string }
 
 // Exporter receives messages, on the goroutine that logs; it must be safe for

@@ -290,7 +290,7 @@ func (e *Waterfall[A, R]) call(fr *frame, d *dispatch, i int, a A, inner func(co
 		spend()
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil && err == passed {
+		if err != nil && errors.Is(err, passed) && errors.Is(passed, err) { // the very error that next gave
 			return
 		}
 		if err != nil {

@@ -238,7 +238,7 @@ func TestPluginErrors(t *testing.T) {
 		t.Fatalf("error %v", f.Err())
 	}
 	wantEqual(t, f.Err().Error(), `plugin "bad": panic: boom`)
-	f = mount(t, root, plugin("nil", func(*Context) error { panic(nil) }), nil)
+	f = mount(t, root, plugin("nil", func(*Context) error { var none any; panic(none) }), nil)
 	wantState(t, f, Failed)
 }
 

@@ -389,8 +389,9 @@ func (c *Context) Use(name string) (any, error) {
 		}
 		return *im.value.Load(), nil
 	}
-	for f, at := c.fiber, realm; f != nil; f = f.parent {
-		if at = f.ctx.realm(name); at != realm && f != c.fiber {
+	for f := c.fiber; f != nil; f = f.parent {
+		at := f.ctx.realm(name)
+		if at != realm && f != c.fiber {
 			break // isolation is a wall
 		}
 		if r := f.run.Load(); r != nil && at == realm {

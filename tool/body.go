@@ -64,7 +64,7 @@ func (r *Registry) body(ctx context.Context, x *Exec, e *entry, limit time.Durat
 		}
 	}
 	switch {
-	case late != nil && context.Cause(ctx) == error(late):
+	case late != nil && errors.Is(context.Cause(ctx), late):
 		if err == nil || isContextError(err) {
 			return errorResult(late)
 		}

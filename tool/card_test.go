@@ -103,7 +103,7 @@ func TestCardRefuses(t *testing.T) {
 func FuzzCard(f *testing.F) {
 	for _, c := range cards() {
 		text, _ := c.MarshalJSON()
-		f.Add([]byte(text))
+		f.Add(text)
 	}
 	f.Add([]byte(`{"type":"generic","content":null,"rawInput":null}`))
 	f.Fuzz(func(t *testing.T, in []byte) {

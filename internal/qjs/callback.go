@@ -182,7 +182,7 @@ func onHost(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr
 	}
 	args, err := vm.hostArgs(argc, argv)
 	switch {
-	case err == errPending:
+	case errors.Is(err, errPending):
 		return exception
 	case err != nil:
 		return vm.throw(err.Error())

@@ -99,7 +99,7 @@ func (vm *VM) Unhandled() (list []Rejection, more int) {
 	}
 	order, lost := t.order, t.lost
 	t.order, t.lost = nil, 0
-	vm.guard(func() error {
+	_ = vm.guard(func() error { // a panic breaks the VM, which later calls report
 		for _, p := range order {
 			if p.id == 0 {
 				continue
