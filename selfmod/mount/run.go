@@ -272,11 +272,13 @@ func (r *run) effect(_ context.Context, payload json.RawMessage) (any, error) {
 				return nil // the state that it would undo is gone with the machine
 			}
 			_, err := r.vm.Invoke(ctx, sandbox.Call{Kind: "dispose", Run: r.id, Fn: p.Fn, Args: empty, Entry: "the disposer of " + label})
-			if err != nil && r.vm.Dead() == nil {
+			switch {
+			case err == nil, sandbox.IsCode(err, sandbox.CodeDied), sandbox.IsCode(err, sandbox.CodeClosed):
+				return nil // undone, or gone with the machine
+			case r.vm.Dead() == nil: // else it is known already
 				r.m.fault(err)
-				return err
 			}
-			return nil
+			return err
 		})
 	})
 }

@@ -54,7 +54,7 @@ func (e *Error) Error() string {
 	case wire.CodePanic:
 		return fmt.Sprintf("%s made the JavaScript engine fail%s", who, e.cause())
 	case CodeStuck:
-		return fmt.Sprintf("%s was still running %s after its limit (vmTimeout) in a native call that the engine cannot interrupt; its worker process was ended", who, Millis(e.Limit))
+		return e.stuck() + "; its worker process was ended"
 	case CodeDied:
 		return fmt.Sprintf("%s: the worker process of temporary Plugins ended%s", who, e.cause())
 	case CodeClosed:
@@ -65,6 +65,11 @@ func (e *Error) Error() string {
 		return who + e.cause() + e.faultText(": ")
 	}
 	return strings.TrimPrefix(e.faultText(""), ": ")
+}
+
+// stuck says what a worker was ended for.
+func (e *Error) stuck() string {
+	return fmt.Sprintf("%s: %s went on beyond its limit of %s inside the engine (vmTimeout), in a native call that the engine cannot interrupt", e.Mount, e.Entry, Millis(e.Limit))
 }
 
 func (e *Error) cause() string {

@@ -149,7 +149,10 @@ func (p *process) stuck(f wire.Frame) {
 	}
 	entry := f.Name
 	if c != nil && c.vm == vm {
-		entry = inPhase(f.Name, c.entry)
+		if _, ok := phases[f.Name]; ok {
+			c.phase.Store(&f.Name)
+		}
+		entry = c.what()
 	}
 	p.kill(&Error{Code: CodeStuck, Mount: vm.name(), Entry: entry, Limit: p.cfg.VMTimeout}, f.Mount)
 }

@@ -216,7 +216,7 @@ func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Er
 	}
 	text := cause.Cause
 	if cause.Code == CodeStuck {
-		text = "another temporary Plugin (" + cause.Mount + ") had to be stopped"
+		text = cause.stuck()
 	}
 	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text}
 }
