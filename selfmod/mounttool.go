@@ -120,6 +120,9 @@ func orEmpty(s []string) []string {
 	return s
 }
 
+// answerList is how many characters of each list an answer shows.
+const answerList = 400
+
 // mountAnswer is the canonical sentence and, below it, the consequences.
 func mountAnswer(m *mount.Mounted) string {
 	var b strings.Builder
@@ -128,13 +131,13 @@ func mountAnswer(m *mount.Mounted) string {
 		b.WriteString("\nThe code is TypeScript: its types were erased.")
 	}
 	if p := m.Mount.Provides(); len(p) > 0 {
-		b.WriteString("\nProvides: " + strings.Join(p, ", ") + ".")
+		b.WriteString("\nProvides: " + listed(p, answerList) + ".")
 	}
 	if m.Listeners > 0 {
 		fmt.Fprintf(&b, "\nListeners: %d.", m.Listeners)
 	}
 	if len(m.Activated) > 0 {
-		b.WriteString("\nBecame active: " + strings.Join(m.Activated, ", ") + ".")
+		b.WriteString("\nBecame active: " + listed(m.Activated, answerList) + ".")
 	}
 	for _, f := range m.Failed {
 		b.WriteString("\nFailed: " + f.Name + ": " + f.Error)
@@ -146,14 +149,14 @@ func mountAnswer(m *mount.Mounted) string {
 	b.Reset()
 	b.WriteString(head + "\nTools, callable from your next step on:")
 	for _, v := range m.Tools {
-		b.WriteString("\n- " + v.Name + " " + string(v.Parameters.JSON()))
+		b.WriteString("\n- " + v.Name + " " + plain.Escape(string(v.Parameters.JSON())))
 	}
 	return b.String()
 }
 
 func canonical(id, name string, waiting []string) string {
 	if len(waiting) > 0 {
-		return fmt.Sprintf("Temporary Plugin %s is pending (plugin %q; missing services: %s; available until unmounted or DSH restarts).", id, name, strings.Join(waiting, ", "))
+		return fmt.Sprintf("Temporary Plugin %s is pending (plugin %q; missing services: %s; available until unmounted or DSH restarts).", id, name, listed(waiting, answerList))
 	}
 	return fmt.Sprintf("Temporary Plugin %s is running (plugin %q; available until unmounted or DSH restarts).", id, name)
 }

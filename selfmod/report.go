@@ -173,6 +173,20 @@ func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
+	return listed(names, shownNames)
+}
+
+// shownNames is how many characters of names one list in a report shows.
+const shownNames = 1000
+
+// listed joins names as far as max characters go and says how many follow.
+func listed(names []string, max int) string {
+	n := 0
+	for i, name := range names {
+		if n += len(name) + 2; n > max && i > 0 {
+			return fmt.Sprintf("%s and %d more", strings.Join(names[:i], ", "), len(names)-i)
+		}
+	}
 	return strings.Join(names, ", ")
 }
 

@@ -78,6 +78,10 @@ func (t *toolset) unmountTool() *tool.Definition {
 	}
 }
 
+// receiptList is how many characters of each list a receipt shows: what follows
+// the lists must not be cut.
+const receiptList = 150
+
 // receipt is the canonical sentence and, below it, what was undone.
 func receipt(r *mount.Receipt) string {
 	if r.GoesOn {
@@ -88,13 +92,13 @@ func receipt(r *mount.Receipt) string {
 	u := r.Undone
 	fmt.Fprintf(&b, "\nUndone: %s, %s, %s, %s, %s.", many(u.Tools, "tool"), many(u.Services, "service"), many(u.Listeners, "listener"), many(u.Timers, "timer"), many(u.Effects, "effect"))
 	if len(r.GoneTools) > 0 {
-		b.WriteString("\nGone tools: " + strings.Join(r.GoneTools, ", ") + ".")
+		b.WriteString("\nGone tools: " + listed(r.GoneTools, receiptList) + ".")
 	}
 	if len(r.GoneNames) > 0 {
-		b.WriteString("\nGone services: " + strings.Join(r.GoneNames, ", ") + ".")
+		b.WriteString("\nGone services: " + listed(r.GoneNames, receiptList) + ".")
 	}
 	if len(r.Parked) > 0 {
-		b.WriteString("\nParked until a service comes back: " + strings.Join(r.Parked, ", ") + ".")
+		b.WriteString("\nParked until a service comes back: " + listed(r.Parked, receiptList) + ".")
 	}
 	if r.Abandoned > 0 {
 		fmt.Fprintf(&b, "\n%s did not end within the limit and were abandoned; their results are lost.", many(r.Abandoned, "call"))

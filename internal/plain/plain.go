@@ -150,6 +150,27 @@ func Preview(text string) string {
 	return b.String()
 }
 
+// Escape returns a JSON text that says the same with every character that could
+// forge or hide something written as an escape. Its length is not bounded.
+func Escape(json string) string {
+	if strings.IndexFunc(json, invisible) < 0 {
+		return json
+	}
+	var b strings.Builder
+	for _, r := range json {
+		switch {
+		case !invisible(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
 // ellipsis cuts s to at most max characters, the last of which is then "…".
 func ellipsis(s string, max int) string {
 	if max <= 0 {

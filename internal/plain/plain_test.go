@@ -228,3 +228,18 @@ func BenchmarkName(b *testing.B) {
 		plain.Name("greeter provider")
 	}
 }
+
+func TestEscape(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"ordinary", `{"a":"é ü 日本 🙂"}`, `{"a":"é ü 日本 🙂"}`},
+		{"bidirectional", "{\"a\":\"\u202ex\u2028\"}", `{"a":"\u202ex\u2028"}`},
+		{"control", "{\"a\":\"\u0085\u009b\"}", `{"a":"\u0085\u009b"}`},
+		{"beyond_16_bits", "\"\U000e0001\"", `"\udb40\udc01"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Escape(tt.text); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -405,8 +406,20 @@ func (m *Mount) Lines() []string { return m.console.list() }
 func (m *Mount) Console(level, text string) {
 	text = plain.Terminal(text)
 	m.console.add(level, text)
-	if m.set.cfg.Console != nil && m.set.lines.allow(time.Now()) {
-		m.set.cfg.Console("[cordis:" + m.ID + "] " + text)
+	m.print(text)
+}
+
+// print passes text on to the console, each line with the mount's tag and
+// counted, so that none can pass for another mount's.
+func (m *Mount) print(text string) {
+	if m.set.cfg.Console == nil {
+		return
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if !m.set.lines.allow(time.Now()) {
+			return
+		}
+		m.set.cfg.Console("[cordis:" + m.ID + "] " + line)
 	}
 }
 
@@ -419,18 +432,14 @@ func (m *Mount) Late(id uint64, f *wire.Fault, withdrawn bool) {
 	e := &sandbox.Error{Mount: m.ID, Fault: f}
 	text := plain.Error(e.Error())
 	m.faults.addID(id, text)
-	if m.set.cfg.Console != nil && m.set.lines.allow(time.Now()) {
-		m.set.cfg.Console("[cordis:" + m.ID + "] uncaught: " + text)
-	}
+	m.print("uncaught: " + text)
 }
 
 // fault records an error of a callback that nobody waits for.
 func (m *Mount) fault(err error) {
 	text := plain.Error(err.Error())
 	m.faults.add(text)
-	if m.set.cfg.Console != nil && m.set.lines.allow(time.Now()) {
-		m.set.cfg.Console("[cordis:" + m.ID + "] " + text)
-	}
+	m.print(text)
 }
 
 // Injects are the names that the plugin declares.

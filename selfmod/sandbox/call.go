@@ -145,7 +145,7 @@ func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit ti
 		case o := <-c.result:
 			return o
 		case <-ctx.Done():
-			return p.leave(c, &Error{Code: wire.CodeCancelled, Mount: c.vm.name(), Entry: c.what(), Cause: " was cancelled"})
+			return p.leave(c, &Error{Code: wire.CodeCancelled, Mount: c.vm.name(), Entry: c.what(), Cause: "was cancelled"})
 		case <-timer.C:
 			go p.probe()
 			if waited >= limit {
@@ -166,7 +166,7 @@ func (p *process) leave(c *call, err *Error) outcome {
 	}
 	if p.abandon(c) {
 		c.vm.fail(&Error{Code: CodeAbandoned, Mount: c.vm.name(), Entry: c.what(),
-			Cause: fmt.Sprintf(": more than %d of its calls were abandoned and still run; the mount was stopped", limits.AbandonedCalls)})
+			Cause: fmt.Sprintf("more than %d of its calls were abandoned and still run; the mount was stopped", limits.AbandonedCalls)})
 	}
 	return outcome{err: err}
 }

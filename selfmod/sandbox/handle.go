@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 )
 
@@ -31,12 +33,22 @@ func (p *process) handle(f wire.Frame) error {
 	case wire.Stuck:
 		p.stuck(f)
 		return nil
+	case wire.HostSync, wire.HostAsync, wire.Send, wire.Console, wire.Late:
+		return p.handleOf(f)
 	}
+	return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("the worker sent a frame of kind %d", f.Kind)}
+}
+
+// handleOf acts on one frame of a VM.
+func (p *process) handleOf(f wire.Frame) error {
 	p.mu.Lock()
 	vm := p.vms[f.Mount]
 	p.mu.Unlock()
 	if vm == nil {
 		return nil // of a VM that was closed meanwhile
+	}
+	if most := largest(f.Kind); len(f.Payload) > most {
+		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("the worker sent %d bytes where %d are allowed", len(f.Payload), most)}
 	}
 	ask := Ask{Run: f.Run, Verb: f.Name, Payload: f.Payload}
 	switch f.Kind {
@@ -54,8 +66,6 @@ func (p *process) handle(f wire.Frame) error {
 		vm.host.Console(f.Name, string(f.Payload))
 	case wire.Late:
 		return p.late(vm, f)
-	default:
-		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf(": the worker sent a frame of kind %d", f.Kind)}
 	}
 	return nil
 }
@@ -66,15 +76,26 @@ func (p *process) phase(vm *VM, f wire.Frame) {
 	c := p.calls[f.ID]
 	p.mu.Unlock()
 	if c != nil && c.vm == vm {
-		name := string(f.Payload)
+		name := plain.Name(string(f.Payload[:min(len(f.Payload), 4*limits.Name)]))
 		c.phase.Store(&name)
 	}
+}
+
+// largest is how many bytes a message of a VM may carry.
+func largest(k wire.Kind) int {
+	switch k {
+	case wire.Console:
+		return wire.MaxConsole
+	case wire.Late:
+		return wire.MaxFault
+	}
+	return wire.MaxAsk
 }
 
 // ask lets the host answer on a goroutine of its own.
 func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (json.RawMessage, error), a Ask, kind wire.Kind) error {
 	if vm.asks.Add(1) > maxAsks {
-		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf(": more than %d open requests of one mount", maxAsks)}
+		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("more than %d open requests of one mount", maxAsks)}
 	}
 	ctx := p.contextOf(f.Chain)
 	go func() {
@@ -120,7 +141,7 @@ func (p *process) late(vm *VM, f wire.Frame) error {
 	fault := new(wire.Fault)
 	if len(f.Payload) > 0 {
 		if err := json.Unmarshal(f.Payload, fault); err != nil {
-			return &Error{Code: CodeProtocol, Cause: ": the worker sent an unreadable fault"}
+			return &Error{Code: CodeProtocol, Cause: "the worker sent an unreadable fault"}
 		}
 	}
 	vm.host.Late(f.ID, fault, f.Flags&wire.FlagHandled != 0)
@@ -147,7 +168,7 @@ func (p *process) stuck(f wire.Frame) {
 	if vm == nil {
 		return
 	}
-	entry := f.Name
+	entry := plain.Name(f.Name)
 	if c != nil && c.vm == vm {
 		if _, ok := phases[f.Name]; ok {
 			c.phase.Store(&f.Name)
@@ -161,21 +182,20 @@ func (p *process) stuck(f wire.Frame) {
 func (p *process) result(f wire.Frame) error {
 	p.mu.Lock()
 	c := p.calls[f.ID]
-	if c != nil {
-		p.endLocked(c)
-	}
 	p.mu.Unlock()
 	if c == nil || c.vm.num != f.Mount {
 		return nil // of a call that nobody waits for
 	}
+	// An answer that is none ends the worker, and that answers the call.
 	stats, rest, err := wire.CutStats(f.Payload)
 	if err != nil {
-		return &Error{Code: CodeProtocol, Cause: ": " + err.Error()}
+		return &Error{Code: CodeProtocol, Cause: "the worker sent an answer that is none: " + err.Error()}
 	}
 	value, fault, err := wire.Value(rest)
 	if err != nil {
-		return &Error{Code: CodeProtocol, Cause: ": " + err.Error()}
+		return &Error{Code: CodeProtocol, Cause: "the worker sent an answer that is none: " + err.Error()}
 	}
+	p.end(c)
 	c.vm.count(stats, fault != nil)
 	o := outcome{stats: stats, value: value}
 	if fault != nil {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
@@ -162,7 +163,7 @@ func (p *process) handshake(r *wire.Reader) error {
 		return fmt.Errorf("read the handshake: %w", err)
 	}
 	if p.hello.Protocol != wire.Protocol || p.hello.Prelude != prelude.Hash() {
-		return fmt.Errorf("refuse the worker: it speaks protocol %d with prelude %.8s, this program %d with %.8s; the executable was replaced, restart dsh",
+		return fmt.Errorf("refuse the worker: it speaks protocol %d with prelude %.8q, this program %d with %.8q; the executable was replaced, restart dsh",
 			p.hello.Protocol, p.hello.Prelude, wire.Protocol, prelude.Hash())
 	}
 	return nil
@@ -329,7 +330,7 @@ func (t *tail) fatal() string {
 	for line := range strings.Lines(t.buf.String()) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "runtime: out of memory") {
-			return line[:min(len(line), limits.Preview)]
+			return plain.Line(line, limits.Preview)
 		}
 	}
 	return ""

@@ -142,6 +142,9 @@ func Value(b []byte) (json.RawMessage, *Fault, error) {
 	case '=':
 		return json.RawMessage(b[1:]), nil, nil
 	case '!':
+		if len(b) > MaxFault {
+			return nil, nil, fmt.Errorf("read fault: %d bytes, more than the limit of %d", len(b), MaxFault)
+		}
 		f := new(Fault)
 		if err := json.Unmarshal(b[1:], f); err != nil {
 			return nil, nil, fmt.Errorf("read fault: %w", err)
@@ -150,6 +153,14 @@ func Value(b []byte) (json.RawMessage, *Fault, error) {
 	}
 	return nil, nil, fmt.Errorf("read value: it begins with %q", b[0])
 }
+
+// Bounds on what a worker sends, beside [limits.Frame]. A worker keeps to them, so
+// that the host takes a larger one for a worker that was taken over.
+const (
+	MaxAsk     = 16 << 20 // payload of HostSync, HostAsync and Send
+	MaxFault   = 1 << 20  // text of a fault
+	MaxConsole = 64 << 10 // payload of Console
+)
 
 // Ok is the payload of a success; an empty text is undefined.
 func Ok(text []byte) []byte { return append([]byte{'='}, text...) }

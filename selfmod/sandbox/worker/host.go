@@ -16,7 +16,7 @@ const (
 	maxAsyncs   = 1000   // unanswered requests to the host
 	maxPromises = 10_000 // unsettled promises given to other mounts
 	maxPhases   = 4      // times a call may get a new limit
-	maxAsk      = 16 << 20
+	maxAsk      = wire.MaxAsk
 )
 
 // reply is a thread's wait for the host's answer.
