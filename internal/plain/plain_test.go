@@ -237,7 +237,7 @@ func TestEscape(t *testing.T) {
 		{"beyond_16_bits", "\"\U000e0001\"", `"\udb40\udc01"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Escape(tt.text); got != tt.want {
+			if got := plain.Escape(tt.text); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
