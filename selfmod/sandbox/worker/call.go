@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dsh-go/dsh/internal/qjs"
@@ -236,8 +237,15 @@ func (m *mount) fault(text string) *wire.Fault {
 	}
 	f.Frames, f.Excerpt = m.positions.Frames(f.Stack), ""
 	f.Stack = ""
+	if f.Name == "ReferenceError" && strings.HasPrefix(f.Message, "could not load module ") {
+		f.Message += importHint
+	}
 	return f
 }
+
+// importHint follows the engine's own message about import(…), which says only
+// that the module could not be loaded.
+const importHint = ": import() is not available in the temporary Plugin sandbox; reach services with inject: ['fs', …] and ctx"
 
 // wasInterrupted recognises the rejection that the engine makes of an interrupt
 // inside an async function, which reaches the call by way of done.

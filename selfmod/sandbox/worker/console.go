@@ -43,12 +43,12 @@ const maxLevel = 16
 func (m *mount) print(level, text string) {
 	ok, dropped := m.lines.take(time.Now())
 	if dropped > 0 {
-		m.w.send(wire.Frame{Kind: wire.Console, Mount: m.id, Name: "warn",
+		m.w.send(wire.Frame{Kind: wire.Console, Mount: m.id, Run: m.top.run, Name: "warn",
 			Payload: fmt.Appendf(nil, "%d lines dropped: %s prints more than %d lines a second", dropped, m.label, limits.ConsoleRate)})
 	}
 	if ok {
 		text = m.positions.Printed(cut(text, limits.ConsoleLineBytes))
-		m.w.send(wire.Frame{Kind: wire.Console, Mount: m.id, Name: cut(level, maxLevel), Payload: []byte(text)})
+		m.w.send(wire.Frame{Kind: wire.Console, Mount: m.id, Run: m.top.run, Name: cut(level, maxLevel), Payload: []byte(text)})
 	}
 }
 

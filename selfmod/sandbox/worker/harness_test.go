@@ -71,7 +71,8 @@ type host struct {
 	// sync and async answer what VMs ask; nil: the value that was asked with.
 	sync, async func(h *host, f wire.Frame)
 	ended       chan struct{} // the frames have ended
-	cmd         *exec.Cmd
+	worker      *worker       // in this process
+	cmd         *exec.Cmd     // or another one
 	stderr      *bytes.Buffer
 }
 
@@ -253,17 +254,27 @@ func startTimed(t testing.TB) *host {
 
 func startServe(t testing.TB, prelude, hash string) *host {
 	t.Helper()
+	return startOptions(t, Options{Prelude: prelude, PreludeHash: hash})
+}
+
+func startOptions(t testing.TB, o Options) *host {
+	t.Helper()
 	in, hostOut := io.Pipe()
 	hostIn, out := io.Pipe()
+	o.In, o.Out = in, out
+	w, err := newWorker(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	served := make(chan error, 1)
-	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		err := Serve(ctx, Options{In: in, Out: out, Prelude: prelude, PreludeHash: hash})
+		err := w.serveUntil(context.Background(), o)
 		_ = out.Close()
 		_ = in.Close()
 		served <- err
 	}()
 	h := newHost(t, hostOut, hostIn)
+	h.worker = w
 	t.Cleanup(func() {
 		_ = hostOut.Close()
 		select {
@@ -274,7 +285,6 @@ func startServe(t testing.TB, prelude, hash string) *host {
 		case <-time.After(wait):
 			t.Error("serve does not end")
 		}
-		cancel()
 		<-h.ended
 	})
 	return h

@@ -140,7 +140,7 @@ func TestBucket(t *testing.T) {
 
 // TestFlood: what a VM asks for is bounded.
 func TestFlood(t *testing.T) {
-	h := startWorker(t)
+	h := startTimed(t)
 	h.async = func(h *host, f wire.Frame) {}
 	payload, _ := json.Marshal(wire.LoadRequest{MemoryMB: 512, ID: "dyn-1", Source: `
 host.fn(1, () => { try { while (true) host.async('x') } catch (e) { return e.message } })

@@ -127,6 +127,10 @@ func (m *mount) body(c *call) (string, bool, error) {
 		return "", false, err
 	}
 	defer fn.Free()
+	if !fn.IsFunction() {
+		return "", false, &wire.Fault{Name: "SyntaxError", Code: wire.CodeSyntax,
+			Message: "a bracket that nothing opened ends the function that the code runs in"}
+	}
 	c.typeScript = unit.TypeScript
 	about, err := json.Marshal(map[string]any{
 		"mount": m.id, "id": m.load.ID, "events": m.load.Events, "traps": m.load.Traps,

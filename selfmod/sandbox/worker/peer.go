@@ -131,6 +131,7 @@ func (w *worker) frameRetire(f wire.Frame) {
 	}
 	w.enqueueLocked(&entry{m: m, chain: f.Chain, run: f.Run, name: "retire", dispatch: func() (string, bool, error) {
 		delete(m.runs, f.Run)
+		w.breakPromises(m, &wire.Fault{Name: "Error", Code: wire.CodeNoMount, Message: m.label + " was restarted"})
 		w.dropPeers(m, f.Run)
 		return m.vm.Call("retire", runText(f.Run))
 	}}, false)
@@ -152,16 +153,7 @@ func (w *worker) dropPeers(m *mount, run uint32) {
 // leavePeers tells every mount that had to do with a closed one: promises that it
 // owed fail, what was kept for it goes.
 func (w *worker) leavePeers(m *mount) {
-	ids := make([]string, 0, len(m.promises))
-	for id := range m.promises {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		p := m.promises[id]
-		w.settle(p.to, p.id, thrownPeer(m.dead))
-	}
-	clear(m.promises)
+	w.breakPromises(m, m.dead)
 	for run := range m.runs {
 		w.dropPeers(m, run)
 	}
@@ -174,4 +166,18 @@ func (w *worker) leavePeers(m *mount) {
 		}
 	}
 	clear(m.peers)
+}
+
+// breakPromises fails what a mount owes to others.
+func (w *worker) breakPromises(m *mount, why *wire.Fault) {
+	ids := make([]string, 0, len(m.promises))
+	for id := range m.promises {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		p := m.promises[id]
+		w.settle(p.to, p.id, thrownPeer(why))
+	}
+	clear(m.promises)
 }

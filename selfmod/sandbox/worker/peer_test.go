@@ -27,8 +27,7 @@ const peerSource = `
 	host.fn(5, () => [host.dropped, host.caller])
 `
 
-func startPeers(t *testing.T, limit time.Duration) *host {
-	h := startWorker(t)
+func mountPeers(h *host, limit time.Duration) *host {
 	for m := uint32(1); m <= 3; m++ {
 		h.mount(m, peerSource, limit)
 	}
@@ -36,7 +35,7 @@ func startPeers(t *testing.T, limit time.Duration) *host {
 }
 
 func TestPeers(t *testing.T) {
-	h := startPeers(t, time.Second)
+	h := mountPeers(startTimed(t), time.Second)
 	for _, c := range []struct {
 		fn         uint32
 		args, want string
@@ -76,7 +75,7 @@ func TestPeers(t *testing.T) {
 // TestCrossingChains: two chains that hold what the other wants. One side gets an
 // error that names both, the other its result.
 func TestCrossingChains(t *testing.T) {
-	h := startPeers(t, time.Minute)
+	h := mountPeers(startWorker(t), time.Minute)
 	both := make(chan wire.Frame, 2)
 	h.sync = func(h *host, f wire.Frame) {
 		both <- f
@@ -100,7 +99,7 @@ func TestCrossingChains(t *testing.T) {
 // TestSameChain: a host that calls back while a VM waits for it, on the VM's own
 // chain, is served at once; other chains wait.
 func TestSameChain(t *testing.T) {
-	h := startPeers(t, time.Second)
+	h := mountPeers(startWorker(t), time.Second)
 	h.mount(4, peerSource+`
 		host.fn(6, () => 'inside')
 		host.fn(7, async () => 'later')
@@ -156,7 +155,7 @@ func TestSameChain(t *testing.T) {
 
 // TestManyPeers: chains of many mounts cross at random and all end.
 func TestManyPeers(t *testing.T) {
-	h := startPeers(t, 10*time.Second)
+	h := mountPeers(startWorker(t), 10*time.Second)
 	var all []<-chan wire.Frame
 	for i := range 300 {
 		m := uint32(i%3 + 1)

@@ -243,7 +243,7 @@ func (w *worker) awaitTurn(t *thread, m *mount, tk *ticket) (how int, fault *wir
 	case granted && fault != nil: // its turn came too late
 		w.release(m)
 	case fault != nil && fault.Code == wire.CodeBusy:
-		fault.Message = fmt.Sprintf("%s was in the middle of another synchronous call for %d ms", m.label, waitLimit.Milliseconds())
+		fault.Message = fmt.Sprintf("%s was in the middle of another synchronous call for %d ms", m.label, w.wait.Milliseconds())
 	}
 	return how, fault
 }
@@ -298,7 +298,7 @@ func goneFault(m *mount) *wire.Fault {
 // chain asks of the VMs that it owns.
 func (w *worker) await(t *thread, ready <-chan struct{}) *wire.Fault {
 	w.startWait(t)
-	timer := time.NewTimer(waitLimit)
+	timer := time.NewTimer(w.wait)
 	defer timer.Stop()
 	var fault *wire.Fault
 	for fault == nil {
@@ -312,7 +312,7 @@ func (w *worker) await(t *thread, ready <-chan struct{}) *wire.Fault {
 			fault = w.mail(t)
 		case <-timer.C:
 			fault = &wire.Fault{Name: "Error", Code: wire.CodeBusy,
-				Message: fmt.Sprintf("no answer within %d ms", waitLimit.Milliseconds())}
+				Message: fmt.Sprintf("no answer within %d ms", w.wait.Milliseconds())}
 		case <-w.done:
 			fault = &wire.Fault{Name: "Error", Code: wire.CodeCancelled, Message: "the worker ends"}
 		}

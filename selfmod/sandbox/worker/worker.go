@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dsh-go/dsh/internal/qjs"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
@@ -25,6 +27,8 @@ type Options struct {
 	Lock wire.Lock
 	// Spare is how many VMs are kept ready; 0 means DefaultSpare, below 0 none.
 	Spare int
+
+	wait time.Duration // see waitLimit; for tests
 }
 
 // DefaultSpare is how many VMs are kept ready after the first Load.
@@ -45,6 +49,7 @@ type worker struct {
 	fail     func(error) // ends Serve with the first error
 	run      executors
 	spare    *spares
+	wait     time.Duration
 	lastID   atomic.Uint64 // ids that the worker chooses: of HostSync, HostAsync, Late
 	stopping bool          // guarded by mu
 
@@ -59,24 +64,39 @@ type worker struct {
 // ctx ends, or until the connection or the protocol is broken. It does not wait
 // for In: close it to end the goroutine that reads.
 func Serve(ctx context.Context, o Options) error {
-	w := &worker{
-		out: wire.NewWriter(o.Out), done: make(chan struct{}),
-		mounts: map[uint32]*mount{}, calls: map[uint64]*call{},
-		replies: map[uint64]*reply{}, asyncs: map[uint64]*async{},
-	}
-	code, err := compilePrelude(o.Prelude)
+	w, err := newWorker(o)
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	w.prelude = code
+	if err := w.serveUntil(ctx, o); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// newWorker returns a worker that has started nothing.
+func newWorker(o Options) (*worker, error) {
+	code, err := compilePrelude(o.Prelude)
+	if err != nil {
+		return nil, err
+	}
+	return &worker{
+		out: wire.NewWriter(o.Out), prelude: code, done: make(chan struct{}), wait: cmp.Or(o.wait, waitLimit),
+		mounts: map[uint32]*mount{}, calls: map[uint64]*call{},
+		replies: map[uint64]*reply{}, asyncs: map[uint64]*async{},
+	}, nil
+}
+
+// serveUntil is Serve's life.
+func (w *worker) serveUntil(ctx context.Context, o Options) error {
 	hello, err := json.Marshal(wire.Hello{
 		Protocol: wire.Protocol, Prelude: o.PreludeHash, Engine: qjs.EngineVersion, Lock: o.Lock,
 	})
 	if err != nil {
-		return fmt.Errorf("serve: encode hello: %w", err)
+		return fmt.Errorf("encode hello: %w", err)
 	}
 	if err := w.out.Write(wire.Frame{Kind: wire.Ready, Payload: hello}); err != nil {
-		return fmt.Errorf("serve: %w", err)
+		return err
 	}
 	ended := make(chan error, 1)
 	w.fail = func(err error) {
@@ -97,7 +117,7 @@ func Serve(ctx context.Context, o Options) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, errQuit) {
 		return nil
 	}
-	return fmt.Errorf("serve: %w", err)
+	return err
 }
 
 // shutdown stops everything that can be stopped and closes the VMs.
