@@ -219,6 +219,9 @@ func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Er
 	if cause.Code == CodeStuck {
 		text = cause.stuck()
 	}
+	if vm.num == guilty {
+		text += "; nothing else was at work in it, so this mount is to blame"
+	}
 	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text}
 }
 

@@ -1,0 +1,47 @@
+package limitstest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dsh-go/dsh/selfmod/sandbox"
+)
+
+// TestPromisesThatNeverSettle goes every way into a plugin that then waits for
+// ever. The call is abandoned at its limit; the plugin goes on.
+func TestPromisesThatNeverSettle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	t.Run("all", func(t *testing.T) {
+		for _, way := range ways {
+			if way.sync {
+				continue // a promise is no answer there: see TestPromiseWhereNoneIsAwaited
+			}
+			t.Run(way.name, func(t *testing.T) {
+				t.Parallel()
+				w := w.in(t)
+				if way.name == "service_member" { // who waits is abandoned: the call is of the mount that asks
+					way.entry = func(n string) string { return fmt.Sprintf("tool %q", "user"+n) }
+				}
+				way.goes(w, "async", "await new Promise(() => {})", "did not settle within "+sandbox.Millis(callLimit)+" (callTimeout)")
+			})
+		}
+	})
+	w.unnoticed()
+}
+
+// TestPromiseWhereNoneIsAwaited: isConcurrencySafe is asked, not awaited.
+func TestPromiseWhereNoneIsAwaited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Mount(toolWith("", "", "", "async isConcurrencySafe() { await new Promise(() => {}) }"))
+	w.meanwhile(promptly, func() {
+		if mode := w.mode("culprit"); mode != "exclusive" {
+			t.Errorf("mode %s", mode)
+		}
+	})
+	if report := w.Inspect("temporary", ""); strings.Contains(report, "errors:") {
+		t.Error(report)
+	}
+}
