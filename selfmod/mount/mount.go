@@ -161,7 +161,7 @@ func untouched(err error) error {
 
 func (m *Mount) load(ctx context.Context) (*sandbox.VM, wire.Loaded, error) {
 	return m.set.cfg.Sandbox.Load(ctx, sandbox.Spec{
-		ID: m.who(), File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Events: listenable(),
+		ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Events: listenable(),
 	}, m)
 }
 

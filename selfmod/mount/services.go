@@ -69,7 +69,13 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("write binding: %w", err)
 	}
 	return r.register(kindService, func(uint32, func()) (*cordis.Handle, error) {
-		return r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text})
+		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text})
+		if v, ok := r.c.Peek(p.Name); ok && errors.Is(err, cordis.ErrDuplicate) {
+			if s, ok := v.(*Service); ok {
+				err = fmt.Errorf("%w: it is provided by temporary Plugin %s", err, s.Mount)
+			}
+		}
+		return h, err
 	})
 }
 
