@@ -14,7 +14,7 @@ import (
 // process that may be locked down.
 func TestNames(t *testing.T) {
 	old := []string{"epoll_pwait2", "membarrier", "rseq"} // unknown to old tables; the runtime does without
-	for _, info := range []*arch.Info{arch.X86_64, arch.ARM64} {
+	for _, info := range []*arch.Info{arch.X86_64, arch.AARCH64} {
 		for _, name := range append(slices.Clone(allowed), "clone", "clone3", "tgkill") {
 			if _, ok := info.SyscallNames[name]; !ok && !slices.Contains(old, name) {
 				t.Errorf("%s has no call %s", info.Name, name)
