@@ -126,12 +126,8 @@ func trouble(m *mount.Mount) string {
 		if err := f.Err(); err != nil {
 			parts = append(parts, "error: "+plain.Line(err.Error(), limits.SourceLine))
 		}
-		if cycle := f.Waiting().Cycle; len(cycle) > 0 {
-			names := make([]string, len(cycle))
-			for i, n := range cycle {
-				names[i] = plain.Name(n)
-			}
-			parts = append(parts, "waits in a circle: "+strings.Join(names, " → "))
+		if circle := circleOf(f); circle != "" {
+			parts = append(parts, circle)
 		}
 	}
 	if n := m.Respawns(); n > 0 {
@@ -148,6 +144,21 @@ func trouble(m *mount.Mount) string {
 	}
 	return "; " + strings.Join(parts, "; ")
 }
+
+// circleOf names the plugins that wait for each other; "": none do.
+func circleOf(f *cordis.Fiber) string {
+	circle := f.Waiting().Cycle
+	if len(circle) == 0 {
+		return ""
+	}
+	if skip := len(circle) - shownCircle; skip > 0 {
+		circle = slices.Replace(slices.Clone(circle), shownCircle-1, len(circle)-1, fmt.Sprintf("(%d more)", skip))
+	}
+	return "waits in a circle: " + strings.Join(names(circle), " → ")
+}
+
+// shownCircle bounds the plugins of a circle that are named.
+const shownCircle = 12
 
 // worker says where temporary plugins run and what is locked there.
 func (t *toolset) worker() string {
@@ -209,6 +220,11 @@ func (t *toolset) reportOne(id string) (string, error) {
 		c.Calls, c.Errors, float64(c.Engine.Microseconds())/1000, c.Heap/1024, m.Abandoned(), m.Dropped())
 	if n := m.Respawns(); n > 0 {
 		fmt.Fprintf(&b, "- mounted again from its source %d times, each time with empty state\n", n)
+	}
+	if f := m.Fiber(); f != nil {
+		if circle := circleOf(f); circle != "" {
+			fmt.Fprintf(&b, "- %s\n", circle)
+		}
 	}
 	if f := m.Fiber(); f != nil && f.Err() != nil {
 		fmt.Fprintf(&b, "- error: %s\n", plain.Line(f.Err().Error(), limits.ErrorText))

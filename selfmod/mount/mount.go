@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,7 +141,7 @@ func (m *Mount) start(ctx context.Context) error {
 		return fmt.Errorf("mount %s: %w", m.ID, err)
 	}
 	c := tool.WithMount(m.set.ctx, tool.Mount{Number: m.Number, ID: m.ID, Plugin: m.Name()})
-	f, err := c.Mount(&cordis.Plugin{Name: m.Name(), Inject: deps, Apply: m.apply}, nil)
+	f, err := c.Mount(&cordis.Plugin{Name: m.Name(), Inject: deps, Provides: likelyProvides(m.Source), Apply: m.apply}, nil)
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", m.ID, err)
 	}
@@ -148,6 +149,21 @@ func (m *Mount) start(ctx context.Context) error {
 	m.fiber = f
 	m.mu.Unlock()
 	return untouched(f.Await(ctx))
+}
+
+// provideCall finds the names that a source provides by a literal.
+var provideCall = regexp.MustCompile(`\.provide\(\s*(?:'([^'\\\n]{1,80})'|"([^"\\\n]{1,80})")`)
+
+// likelyProvides guesses from the source what a plugin will provide. It only
+// explains circles of plugins none of which has run yet.
+func likelyProvides(source string) []string {
+	var names []string
+	for _, found := range provideCall.FindAllStringSubmatch(source, limits.Services) {
+		if name := found[1] + found[2]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // untouched is the error of the sandbox itself, without what the runtime says
