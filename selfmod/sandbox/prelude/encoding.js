@@ -2,7 +2,7 @@
 
 const {
   NativeRangeError, NativeString, NativeUint16Array, NativeUint8Array, apply, bufferBytes, charCodeAt, classOf,
-  cut, fromBase64, fromCharCode, isObject, kindOf, min, quote, setProto, stringSlice, toBase64, typeError,
+  cut, fromBase64, fromCharCode, isObject, kindOf, min, quoteName, setProto, stringSlice, toBase64, typeError,
   typedBuffer, typedBytes, typedLength, typedOffset, typedSet, typedTag, viewBuffer, viewBytes, viewOffset,
 } = core;
 
@@ -194,7 +194,7 @@ class TextDecoder {
       known = known || utf8Labels[i] === name;
     }
     if (!known) {
-      throw new NativeRangeError('TextDecoder knows utf-8 only here, not ' + quote(cut(name, 60)));
+      throw new NativeRangeError('TextDecoder knows utf-8 only here, not ' + quoteName(name, 60));
     }
     if (isObject(options)) {
       this.#fatal = !!options.fatal;

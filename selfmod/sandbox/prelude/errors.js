@@ -165,7 +165,7 @@ const kindOf = (v) => {
     case 'number':
       return 'the number ' + v;
     case 'string':
-      return 'the string ' + quote(cut(v, 60));
+      return 'the string ' + quoteName(v, 60);
   }
   return 'a ' + typeof v;
 };

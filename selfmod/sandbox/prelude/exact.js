@@ -4,7 +4,7 @@
 const {
   ArrayPrototype, LIMITS, NativeString, NativeTypeError, ObjectPrototype, charCodeAt, cut,
   getOwnPropertyDescriptor, getPrototypeOf, hasOwn, isArray, isPlainJSON, list, lossyErrors, newSet, own,
-  ownKeys, quote, symbolText,
+  ownKeys, quote, quoteName, symbolText,
 } = core;
 
 // memberPath prints one step: .name, [2] or ["odd name"].
@@ -20,7 +20,7 @@ const memberPath = (k) => {
     const c = charCodeAt(k, i);
     plain = c === 36 || c === 95 || (c >= 65 && c <= 90) || (c >= 97 && c <= 122) || (i > 0 && c >= 48 && c <= 57);
   }
-  return plain ? '.' + k : '[' + quote(cut(k, 64)) + ']';
+  return plain ? '.' + k : '[' + quoteName(k, 64) + ']';
 };
 
 // An exact walk keeps one frame an open container: { v, keys, i, n, array }.

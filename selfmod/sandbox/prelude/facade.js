@@ -4,12 +4,17 @@
 const facades = newWeakMap(); // ctx → run
 
 const CONTEXT_SHOWN = (service) =>
-  'service "' + service + '" returned a cordis Context, which the sandbox does not expose. Operate through your own plugin ctx (ctx.on / ctx.provide / ctx.tools.register) and the services you inject — never another context.';
+  'service ' + quoteName(service, 60) + ' returned a cordis Context, which the sandbox does not expose. Operate through your own plugin ctx (ctx.on / ctx.provide / ctx.tools.register) and the services you inject — never another context.';
 
-const name60 = (k) => quote(cut(k, 60));
+const name60 = (k) => quoteName(k, 60);
+// injecting is how a name is declared.
+const injecting = (k) => {
+  const q = name60(k);
+  return "inject: ['" + stringSlice(q, 1, q.length - 1) + "'";
+};
 
 const notInjected = (name) =>
-  new NativeError('service ' + name60(name) + " is not injected. Declare it: inject: ['" + cut(name, 60) + "', …] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted.");
+  new NativeError('service ' + name60(name) + ' is not injected. Declare it: ' + injecting(name) + ", …] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted.");
 const absentError = (name) =>
   codedError('service ' + name60(name) + ' is not available now: its provider is not running. This temporary Plugin injects it and is parked until it is back.', 'SERVICE_ABSENT');
 const readOnly = (what) => (_, key) => {
@@ -207,7 +212,7 @@ const provide = (run, name, value) => {
     throw typeError('ctx.provide(name, value): the name is a non-empty string, got ' + kindOf(name));
   }
   if (isObject(value) && facades.has(value)) {
-    throw typeError(CONTEXT_SHOWN(cut(name, 60)));
+    throw typeError(CONTEXT_SHOWN(name));
   }
   const entry = addFunction(run, 'service', undefined, null);
   if (!isObject(value)) {

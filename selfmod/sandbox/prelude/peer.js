@@ -380,7 +380,7 @@ const perform = (e, r, link) => {
     }
     case 'set':
       if (!reflectSet(v, key, decode(r.a[0], link))) {
-        throw typeError('cannot assign ' + quote(cut('' + key, 60)));
+        throw typeError('cannot assign ' + quoteName('' + key, 60));
       }
       return undefined;
     case 'has':

@@ -151,5 +151,26 @@ const show = (o, k, value) => defineProperty(o, k, { __proto__: null, value, wri
 const quote = stringifyJSON;
 const cut = (s, n) => (s.length <= n ? s : stringSlice(s, 0, n) + '…');
 
+// hides says whether a UTF-16 unit shows nothing, or changes how others show.
+const hides = (c) =>
+  (c >= 0x7f && c <= 0xa0) || c === 0xad || c === 0x61c || c === 0x115f || c === 0x1160 || c === 0x180e || (c >= 0x200b && c <= 0x200f) ||
+  (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c === 0x3164 || (c >= 0xfe00 && c <= 0xfe0f) || c === 0xfeff || c === 0xffa0 || (c >= 0xfff0 && c <= 0xfffb);
+const HEX = '0123456789abcdef';
+
+// quoteName quotes what somebody called something, for a message: cut, on one
+// line, with escapes for what could forge or hide something.
+const quoteName = (s, n) => {
+  const text = quote(cut(s, n));
+  let out = '';
+  let tag = false; // the second unit of an invisible character
+  for (let i = 0; i < text.length; i++) {
+    const c = charCodeAt(text, i);
+    const escape = tag || c === 0xdb40 || hides(c);
+    tag = c === 0xdb40;
+    out += escape ? '\\u' + HEX[c >> 12] + HEX[(c >> 8) & 15] + HEX[(c >> 4) & 15] + HEX[c & 15] : text[i];
+  }
+  return out;
+};
+
 const nothing = () => {};
 const resolved = new NativePromise((resolve) => resolve());

@@ -1,7 +1,7 @@
 // A part: what to say when the façade is asked for what it does not have.
 
 const {
-  NativeError, cut, list, name60, plugin,
+  NativeError, injecting, list, name60, plugin,
 } = core;
 
 const AVAILABLE =
@@ -55,7 +55,7 @@ const notExposed = (name) => {
   const how = instead[name];
   return new NativeError(
     'sandbox ctx does not expose ' + name60(name) + '. ' + AVAILABLE + ' ' + INTERNALS + ' ' +
-      (how === undefined ? 'If ' + name60(name) + " is a service that is not running now, declare it (inject: ['" + cut(name, 60) + "']) and cordis waits for it." : how),
+      (how === undefined ? 'If ' + name60(name) + " is a service that is not running now, declare it (" + injecting(name) + "]) and cordis waits for it." : how),
   );
 };
 const toolsNotExposed = (key) => {

@@ -4,7 +4,7 @@
 // marker that cannot be forged.
 const definitions = newWeakMap();
 
-const toolError = (name, text) => typeError('harness.defineTool ' + (name === '' ? '' : quote(cut(name, 64)) + ' ') + text);
+const toolError = (name, text) => typeError('harness.defineTool ' + (name === '' ? '' : quoteName(name, 64) + ' ') + text);
 
 // specText is the JSON text of a schema written by the author.
 const specText = (name, root, v) => {
