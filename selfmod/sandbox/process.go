@@ -225,12 +225,16 @@ func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Er
 	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text}
 }
 
+// crashed is the exit status of a Go program that panics or runs out of stack or
+// memory. One that gives up by itself, with another, blames nobody.
+const crashed = 2
+
 // suspectLocked names the mount to blame for a crash: the only one that was
 // being compiled, else the only one that had calls in it. Being killed from
 // outside is nobody's fault.
 func (p *process) suspectLocked(state error) uint32 {
 	var exit *exec.ExitError
-	if !errors.As(state, &exit) || !exit.Exited() || exit.ExitCode() == 0 {
+	if !errors.As(state, &exit) || exit.ExitCode() != crashed {
 		return 0
 	}
 	loading, entered := map[uint32]bool{}, map[uint32]bool{}
@@ -257,7 +261,7 @@ func (p *process) describe(state error) string {
 	if state == nil {
 		return "it exited"
 	}
-	return strings.TrimPrefix(state.Error(), "exit status ")
+	return state.Error()
 }
 
 // probe asks for a sign of life and ends a worker that gives none.
@@ -332,7 +336,8 @@ func (t *tail) fatal() string {
 	defer t.mu.Unlock()
 	for line := range strings.Lines(t.buf.String()) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "runtime: out of memory") {
+		line, gaveUp := strings.CutPrefix(line, "dsh worker: ")
+		if gaveUp || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "runtime: out of memory") {
 			return plain.Line(line, limits.Preview)
 		}
 	}

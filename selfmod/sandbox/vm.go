@@ -130,6 +130,8 @@ type VM struct {
 	who  atomic.Pointer[string] // the mount, for messages
 	asks atomic.Int64
 
+	unloaded atomic.Bool // the worker has been told: it takes that once
+
 	inflight, abandoned int // guarded by p.mu
 
 	mu     sync.Mutex
@@ -269,6 +271,10 @@ func (vm *VM) Close(ctx context.Context) bool {
 	if err != nil {
 		return true // nothing is there any more
 	}
+	if !vm.unloaded.CompareAndSwap(false, true) {
+		vm.p.end(c) // it failed at the same moment
+		return true
+	}
 	o := vm.p.roundTrip(ctx, c, wire.Frame{}, closeTimeout)
 	return o.err == nil
 }
@@ -307,7 +313,9 @@ func (vm *VM) detach(why *Error) (first bool) {
 // fail ends a VM that is of no more use and tells its host.
 func (vm *VM) fail(why *Error) {
 	vm.detach(why)
-	vm.tell(wire.Frame{Kind: wire.Unload})
+	if vm.unloaded.CompareAndSwap(false, true) {
+		vm.tell(wire.Frame{Kind: wire.Unload})
+	}
 	vm.die(why, true)
 }
 
