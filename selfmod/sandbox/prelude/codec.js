@@ -167,7 +167,10 @@ const slot = (g, v) => {
     text = '["' + out[0] + '",' + out[1] + ']';
   } else {
     text = '["#",' + g.todo.length + ']';
-    g.todo[g.todo.length] = { __proto__: null, v, shape };
+    if (g.depth >= LIMITS.depth) {
+      throw new NativeRangeError('a value that crosses to another plugin, or is cloned, is nested deeper than ' + LIMITS.depth);
+    }
+    g.todo[g.todo.length] = { __proto__: null, v, shape, depth: g.depth + 1 };
   }
   g.index.set(v, text);
   return text;
@@ -251,10 +254,11 @@ const nodeOf = (g, v, shape) => {
 
 // encodeGraph walks breadth first with a list, so that depth costs no stack.
 const encodeGraph = (v, link) => {
-  const g = { __proto__: null, link, index: newMap(), todo: list() };
+  const g = { __proto__: null, link, index: newMap(), todo: list(), depth: 0 };
   const root = slot(g, v);
   let nodes = '';
   for (let i = 0; i < g.todo.length; i++) {
+    g.depth = g.todo[i].depth;
     nodes += (i === 0 ? '' : ',') + nodeOf(g, g.todo[i].v, g.todo[i].shape);
     g.todo[i] = null;
   }
