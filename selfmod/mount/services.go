@@ -72,30 +72,13 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 	}
 	return r.register(kindService, func(uint32, func()) (*cordis.Handle, error) {
 		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text})
-<<<<<<< Updated upstream
 		if v, ok := r.c.Peek(p.Name); ok && errors.Is(err, cordis.ErrDuplicate) {
 			if s, ok := v.(*Service); ok {
 				err = fmt.Errorf("%w: it is provided by temporary Plugin %s", err, s.Mount)
 			}
-=======
-		if errors.Is(err, cordis.ErrDuplicate) {
-			err = r.taken(p.Name, err)
->>>>>>> Stashed changes
 		}
 		return h, err
 	})
-}
-
-// taken names the mount that provides a service of that name.
-func (r *run) taken(name string, err error) error {
-	if v, ok := r.c.Get(name); ok {
-		if s, ok := v.(*Service); ok {
-			if m, ok := r.m.set.Get(s.Mount); ok {
-				return fmt.Errorf("service %q is already registered by %s", name, m.who())
-			}
-		}
-	}
-	return err
 }
 
 // usableName says whether a service may be called so: what a report shows of it

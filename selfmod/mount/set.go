@@ -242,14 +242,11 @@ func (s *Set) teach(m *Mount, err error) error {
 	if e := new(sandbox.Error); errors.As(err, &e) && e.Code == wire.CodeSyntax && e.Fault != nil {
 		text = parseText(e.Fault)
 	}
-<<<<<<< Updated upstream
-	if strings.Contains(text, "already registered by temporary Plugin") || strings.Contains(text, "it is provided by temporary Plugin") {
-=======
+	own, other := m.who(), "temporary Plugin"
 	switch {
-	case strings.Contains(text, "already registered by "+m.who()):
-		text += " — this plugin itself did, earlier in apply: register it once"
-	case strings.Contains(text, "already registered by temporary Plugin"):
->>>>>>> Stashed changes
+	case strings.Contains(text, "already registered by "+own), strings.Contains(text, "it is provided by temporary Plugin "+m.ID):
+		text += " — this plugin itself did that, earlier in apply: do it once"
+	case strings.Contains(text, "already registered by "+other), strings.Contains(text, "it is provided by "+other):
 		text += ` — to REPLACE something an earlier temporary Plugin registered, first cordis_unmount that Plugin's id (find it with cordis_inspect what:"temporary"), then mount the new version.`
 	}
 	return &Failure{Text: fmt.Sprintf("%s\n(Nothing is mounted; the id %s is used up.)", text, m.ID), Err: err}
