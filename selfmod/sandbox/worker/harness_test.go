@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -23,15 +24,16 @@ import (
 //go:embed testdata/prelude.js
 var stubPrelude string
 
-// workerEnv names another executable to run as the worker process: one that was
-// built without the race detector.
-const workerEnv = "DSH_TEST_WORKER"
-
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "__worker" {
 		os.Exit(testWorker(os.Args[2:]))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if fastFolder != "" {
+			_ = os.RemoveAll(fastFolder)
+		}
+		os.Exit(code)
+	}))
 }
 
 // asUser makes a process run as somebody else, where that is possible.
@@ -240,14 +242,11 @@ func startWorker(t testing.TB) *host {
 }
 
 // startTimed is startWorker for tests of limits, in which the engine must be as
-// fast as it is: under the race detector they need a worker built without it.
+// fast as it is: under the race detector they use a process built without it.
 func startTimed(t testing.TB) *host {
 	t.Helper()
 	if !raceEnabled {
 		return startWorker(t)
-	}
-	if os.Getenv(workerEnv) == "" {
-		t.Skipf("the engine is too slow under the race detector; name a worker built without it in %s", workerEnv)
 	}
 	return startProcess(t, 0)
 }
@@ -290,10 +289,16 @@ func startOptions(t testing.TB, o Options) *host {
 	return h
 }
 
-// exe is the executable to run as the worker.
+// exe is the executable to run as the worker: this one, or, under the race
+// detector, one built without it.
 func exe(t testing.TB) string {
-	if e := os.Getenv(workerEnv); e != "" {
-		return e
+	t.Helper()
+	if raceEnabled {
+		path, err := fastExe()
+		if err != nil {
+			t.Skipf("the engine is too slow under the race detector, and a worker without it cannot be built: %v", err)
+		}
+		return path
 	}
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe" // its folder may be closed to other users
@@ -304,6 +309,27 @@ func exe(t testing.TB) string {
 	}
 	return e
 }
+
+var fastFolder string
+
+// fastExe builds this test without the race detector.
+var fastExe = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "dsh-worker-test")
+	if err != nil {
+		return "", err
+	}
+	fastFolder = folder
+	if err := os.Chmod(folder, 0o755); err != nil { // other users run it, too
+		return "", err
+	}
+	path := filepath.Join(folder, "worker.test")
+	cmd := exec.Command("go", "test", "-c", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
 
 // startProcess runs a worker process, as an ordinary user when uid is not 0.
 func startProcess(t testing.TB, uid int) *host {
