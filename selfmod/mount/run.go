@@ -321,12 +321,14 @@ func (r *run) timer(_ context.Context, payload json.RawMessage) (any, error) {
 	})
 }
 
-// call enters a timer's function; what it throws is the mount's.
+// call enters a timer's function; what it throws is the mount's. The fiber
+// cancels its timers' contexts when it begins to drain; the calls that it waits
+// for may need their timers still.
 func (r *run) call(ctx context.Context, fn uint32, label string) {
 	if r.ended() {
 		return
 	}
-	if _, err := r.vm.Invoke(ctx, sandbox.Call{Kind: "callback", Run: r.id, Fn: fn, Args: empty, Entry: "the callback of " + label}); err != nil && r.vm.Dead() == nil {
+	if _, err := r.vm.Invoke(context.WithoutCancel(ctx), sandbox.Call{Kind: "callback", Run: r.id, Fn: fn, Args: empty, Entry: "the callback of " + label}); err != nil && r.vm.Dead() == nil {
 		r.m.fault(err)
 	}
 }
