@@ -367,6 +367,8 @@ func fate(f *cordis.Fiber) string {
 		return "unmounted"
 	case cordis.Unloading:
 		return "which is unloading"
+	case cordis.Loading:
+		return "which is starting again; call it when that has ended"
 	case cordis.Failed:
 		return "which failed: " + plain.Line(errorText(f.Err()), limits.Preview)
 	case cordis.Pending:
