@@ -184,7 +184,9 @@ func (w *worker) judge(e *entry, o *outcome, err error) {
 	case err != nil:
 		o.fault = &wire.Fault{Name: "Error", Message: m.label + ": " + err.Error()}
 	}
-	if !o.nested && kind != qjs.KindInterrupted {
+	// What only follows from an interrupted call, or is the worker's own, does not
+	// come between interrupts.
+	if !o.nested && kind != qjs.KindInterrupted && e.origin() != nil {
 		m.interrupts = 0
 	}
 }
