@@ -101,7 +101,7 @@ func receipt(r *mount.Receipt) string {
 		b.WriteString("\nParked until a service comes back: " + listed(r.Parked, receiptList) + ".")
 	}
 	if r.Abandoned > 0 {
-		fmt.Fprintf(&b, "\n%s did not end within the limit and were abandoned; their results are lost.", many(r.Abandoned, "call"))
+		fmt.Fprintf(&b, "\nAbandoned, because it did not end within its limit: %s. What it would have returned is lost.", many(r.Abandoned, "call"))
 	}
 	if r.Left > 0 {
 		fmt.Fprintf(&b, "\n%s could not be undone.", many(r.Left, "effect"))

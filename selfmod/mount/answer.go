@@ -201,7 +201,7 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 		return out, nil
 	}
 	s.forget(m, "was unmounted")
-	out.Abandoned, out.Left = len(receipt.Abandoned)+m.Abandoned(), receipt.Left
+	out.Abandoned, out.Left = len(receipt.Abandoned), receipt.Left
 	out.Drained = len(receipt.Abandoned) == 0
 	if receipt.Err != nil {
 		out.Problem = plain.Line(receipt.Err.Error(), errorLine)

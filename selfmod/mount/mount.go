@@ -371,6 +371,9 @@ func (m *Mount) end(ctx context.Context) (cordis.Receipt, error) {
 	vm := m.vm
 	m.mu.Unlock()
 	if vm != nil && !errors.Is(err, cordis.ErrSelf) {
+		for range vm.Abandoned() { // before, and they still run
+			receipt.Abandoned = append(receipt.Abandoned, "an abandoned call")
+		}
 		vm.Close(ctx)
 	}
 	return receipt, err
