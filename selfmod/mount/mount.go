@@ -315,7 +315,7 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 	now := time.Now()
 	again := true
 	if why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck {
-		again = m.set.died(now)
+		again = m.set.died(why.Worker, now)
 	}
 	m.mu.Lock()
 	switch {

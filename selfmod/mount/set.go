@@ -44,8 +44,7 @@ type Set struct {
 	next   int
 	mounts map[int]*Mount
 	gone   []Gone
-	deaths []time.Time // of workers
-	down   string      // why nothing is loaded again by itself; "": it is
+	deaths []death
 	work   sync.WaitGroup
 }
 
@@ -162,28 +161,33 @@ func (s *Set) forget(m *Mount, what string) {
 func (s *Set) Down() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.down
+	return s.downLocked(time.Now())
+}
+
+func (s *Set) downLocked(now time.Time) string {
+	s.deaths = slices.DeleteFunc(s.deaths, func(d death) bool { return now.Sub(d.at) > time.Minute })
+	if len(s.deaths) < limits.WorkerDeaths {
+		return ""
+	}
+	return fmt.Sprintf("the worker process died %d times within a minute; nothing is mounted again by itself", len(s.deaths))
+}
+
+// death is the end of one worker, which each of its mounts is told of.
+type death struct {
+	worker uint64
+	at     time.Time
 }
 
 // died counts the death of a worker once for all its mounts, and says whether
 // they may be loaded again by themselves.
-func (s *Set) died(at time.Time) (again bool) {
+func (s *Set) died(worker uint64, at time.Time) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deaths = recent(s.deaths, at)
-	if n := len(s.deaths); n == 0 || at.Sub(s.deaths[n-1]) > sameDeath {
-		s.deaths = append(s.deaths, at)
+	if !slices.ContainsFunc(s.deaths, func(d death) bool { return d.worker == worker }) {
+		s.deaths = append(s.deaths, death{worker, at})
 	}
-	if len(s.deaths) > limits.WorkerDeaths {
-		s.down = fmt.Sprintf("the worker process died more than %d times within a minute; nothing is mounted again by itself", limits.WorkerDeaths)
-		return false
-	}
-	s.down = ""
-	return true
+	return s.downLocked(at) == ""
 }
-
-// sameDeath is within which the deaths of several mounts are one of their worker.
-const sameDeath = 100 * time.Millisecond
 
 func recent(times []time.Time, now time.Time) []time.Time {
 	return slices.DeleteFunc(times, func(t time.Time) bool { return now.Sub(t) > time.Minute })

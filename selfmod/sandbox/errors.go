@@ -34,6 +34,8 @@ type Error struct {
 	Limit time.Duration // of the timeouts
 	Fault *wire.Fault   // what the code threw, or what the worker says
 	Cause string        // more on a death
+	// Worker tells one worker that ended from another; 0: none has.
+	Worker uint64
 }
 
 // Error is the text that a model or a person reads. What the code itself threw
@@ -48,7 +50,7 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s did not return within %s inside the engine (vmTimeout) and was stopped", who, Millis(e.Limit))
 	case CodeCallTimeout:
 		return fmt.Sprintf("%s did not settle within %s (callTimeout) and was abandoned; nothing waits for it any more. "+
-			"Promises must settle: check for a promise that nothing resolves", who, Millis(e.Limit))
+			"If it only needs longer, a tool may set timeoutMs; else look for a promise that nothing resolves, and heed exec.signal", who, Millis(e.Limit))
 	case wire.CodeMemory:
 		return fmt.Sprintf("%s ran out of memory (its limit is %d MiB a mount)%s", who, int64(e.Limit), e.cause())
 	case wire.CodePanic:

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -23,8 +24,8 @@ import (
 
 // Waits on the worker itself. None of them is a limit of model-written code.
 const (
-	startTimeout = 10 * time.Second // until Ready
-	writeTimeout = 2 * time.Second  // for a pipe that nobody reads
+	startTimeout = 5 * time.Second // until Ready
+	writeTimeout = 2 * time.Second // for a pipe that nobody reads
 	pongTimeout  = time.Second
 	quitTimeout  = 500 * time.Millisecond
 	overdueAfter = time.Second // beyond vmTimeout, before the worker is probed
@@ -33,6 +34,7 @@ const (
 // process is one worker. Its fields below mu are guarded by it; nothing is
 // called with mu held.
 type process struct {
+	num    uint64 // never that of another worker of this program
 	cfg    Config
 	cmd    *exec.Cmd
 	in     *os.File // our end of the worker's standard input
@@ -53,6 +55,8 @@ type process struct {
 	guilty uint32 // the mount to blame; 0: none
 	ended  bool
 }
+
+var lastWorker atomic.Uint64
 
 // start runs a worker and waits for its handshake.
 func start(ctx context.Context, cfg Config) (*process, error) {
@@ -77,7 +81,7 @@ func start(ctx context.Context, cfg Config) (*process, error) {
 		return nil, fmt.Errorf("start the worker: %w", err)
 	}
 	p := &process{
-		cfg: cfg, in: in, out: out, waited: make(chan error, 1), dead: make(chan struct{}),
+		num: lastWorker.Add(1), cfg: cfg, in: in, out: out, waited: make(chan error, 1), dead: make(chan struct{}),
 		w:     wire.NewWriter(deadlineWriter{in}),
 		tail:  &tail{out: cfg.Stderr},
 		calls: map[uint64]*call{}, chains: map[uint64][]*call{}, vms: map[uint32]*VM{}, pongs: map[uint64]chan struct{}{},
@@ -210,6 +214,7 @@ func (p *process) finish(state error) {
 func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Error {
 	if vm.num == guilty && cause.Code != CodeDied {
 		e := *cause
+		e.Worker = p.num
 		if entry != "" {
 			e.Entry = entry
 		}
@@ -222,7 +227,7 @@ func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Er
 	if vm.num == guilty {
 		text += "; nothing else was at work in it, so this mount is to blame"
 	}
-	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text}
+	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text, Worker: p.num}
 }
 
 // crashed is the exit status of a Go program that panics or runs out of stack or
