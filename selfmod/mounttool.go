@@ -102,7 +102,7 @@ func valueOf(m *mount.Mounted) mountValue {
 	}
 	v := mountValue{
 		ID: m.Mount.ID, PluginName: m.Mount.Name(), State: state, Provides: m.Mount.Provides(), WaitingFor: m.Mount.Waiting(),
-		Tools: []mountedTool{}, Activated: orEmpty(m.Activated), Failed: m.Failed,
+		Tools: []mountedTool{}, Activated: pluginNames(m.Activated), Failed: m.Failed,
 	}
 	if v.Failed == nil {
 		v.Failed = []mount.Failed{}
@@ -133,11 +133,16 @@ func mountAnswer(m *mount.Mounted) string {
 	if p := m.Mount.Provides(); len(p) > 0 {
 		b.WriteString("\nProvides: " + listed(p, answerList) + ".")
 	}
-	if m.Listeners > 0 {
-		fmt.Fprintf(&b, "\nListeners: %d.", m.Listeners)
+	for _, part := range []struct {
+		what string
+		n    int
+	}{{"Listeners", m.Came.Listeners}, {"Timers", m.Came.Timers}, {"Effects", m.Came.Effects}} {
+		if part.n > 0 {
+			fmt.Fprintf(&b, "\n%s: %d.", part.what, part.n)
+		}
 	}
 	if len(m.Activated) > 0 {
-		b.WriteString("\nBecame active: " + listed(m.Activated, answerList) + ".")
+		b.WriteString("\nBecame active: " + listed(others(m.Activated), answerList) + ".")
 	}
 	for _, f := range m.Failed {
 		b.WriteString("\nFailed: " + f.Name + ": " + f.Error)
@@ -152,6 +157,29 @@ func mountAnswer(m *mount.Mounted) string {
 		b.WriteString("\n- " + v.Name + " " + plain.Escape(string(v.Parameters.JSON())))
 	}
 	return b.String()
+}
+
+func pluginNames(list []mount.Other) []string {
+	out := make([]string, len(list))
+	for i, o := range list {
+		out[i] = o.Name
+	}
+	return out
+}
+
+// others names plugins with their ids and the tools that they have now.
+func others(list []mount.Other) []string {
+	out := make([]string, len(list))
+	for i, o := range list {
+		out[i] = o.Name
+		switch {
+		case len(o.Tools) > 0:
+			out[i] += " (" + o.ID + "; tools: " + strings.Join(o.Tools, ", ") + ")"
+		case o.ID != "":
+			out[i] += " (" + o.ID + ")"
+		}
+	}
+	return out
 }
 
 func canonical(id, name string, waiting []string) string {

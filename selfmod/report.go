@@ -95,6 +95,9 @@ func (t *toolset) tools(scope *tool.Scope) section {
 	}
 	for _, v := range t.registry.List(scope) {
 		line := "- " + plain.Name(v.Name)
+		if v.Mount != nil {
+			line += " (" + v.Mount.ID + ")"
+		}
 		if why, ok := hidden[v.Name]; ok {
 			line += " (left out of the client's list: " + plain.Line(why, limits.SourceLine) + ")"
 		}
@@ -110,7 +113,7 @@ func (t *toolset) temporary() section {
 	}
 	for _, m := range t.set.List() {
 		s.lines = append(s.lines, fmt.Sprintf("- Temporary Plugin %s: %s [%s] — provides: %s; waiting for: %s; lifetime: until unmounted or DSH restarts%s",
-			m.ID, m.Name(), m.StateText(), orNone(m.Provides()), orNone(m.Waiting()), trouble(m)))
+			m.ID, m.Name(), m.StateText(), orNone(m.Provides()), orNone(m.Waiting()), brought(m)+trouble(m)))
 	}
 	if down := t.set.Down(); down != "" {
 		s.notes = append(s.notes, "Attention: "+down+".")
@@ -118,6 +121,25 @@ func (t *toolset) temporary() section {
 	s.notes = append(s.notes, t.worker())
 	return s
 }
+
+// brought is what a row of the list adds about what a mount has registered.
+func brought(m *mount.Mount) string {
+	var parts string
+	if tools := m.Tools(); len(tools) > 0 {
+		names := make([]string, len(tools))
+		for i, v := range tools {
+			names[i] = v.Name
+		}
+		parts += "; tools: " + listed(names, rowList)
+	}
+	if n := m.Came().Listeners; n > 0 {
+		parts += fmt.Sprintf("; listeners: %d", n)
+	}
+	return parts
+}
+
+// rowList is how many characters of each list a row shows.
+const rowList = 150
 
 // trouble is what a row of the list adds about a mount that is not well.
 func trouble(m *mount.Mount) string {
@@ -216,7 +238,7 @@ func (t *toolset) reportOne(id string) (string, error) {
 	fmt.Fprintf(&b, "## Temporary Plugin %s\n", m.ID)
 	fmt.Fprintf(&b, "- name: %s\n- state: %s\n- injects: %s; waiting for: %s\n- provides: %s\n", m.Name(), m.StateText(), orNone(names(m.Injects())), orNone(m.Waiting()), orNone(m.Provides()))
 	c := m.Counters()
-	fmt.Fprintf(&b, "- calls: %d; errors: %d; engine time: %.1f ms; heap: %d KB; abandoned calls still running: %d; events dropped: %d\n",
+	fmt.Fprintf(&b, "- calls into its functions: %d; errors: %d; engine time: %.1f ms; heap: %d KB; abandoned calls still running: %d; events dropped: %d\n",
 		c.Calls, c.Errors, float64(c.Engine.Microseconds())/1000, c.Heap/1024, m.Abandoned(), m.Dropped())
 	if n := m.Respawns(); n > 0 {
 		fmt.Fprintf(&b, "- mounted again from its source %d times, each time with empty state\n", n)

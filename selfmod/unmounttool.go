@@ -72,7 +72,7 @@ func (t *toolset) unmountTool() *tool.Definition {
 			}
 			return outcome(unmountValue{
 				ID: r.ID, PluginName: r.Plugin, Undone: r.Undone, Gone: goneValue{orEmpty(r.GoneTools), orEmpty(r.GoneNames)},
-				Parked: orEmpty(r.Parked), Drained: r.Drained, Abandoned: r.Abandoned, Left: r.Left,
+				Parked: pluginNames(r.Parked), Drained: r.Drained, Abandoned: r.Abandoned, Left: r.Left,
 			}, receipt(r))
 		},
 	}
@@ -98,7 +98,7 @@ func receipt(r *mount.Receipt) string {
 		b.WriteString("\nGone services: " + listed(r.GoneNames, receiptList) + ".")
 	}
 	if len(r.Parked) > 0 {
-		b.WriteString("\nParked until a service comes back: " + listed(r.Parked, receiptList) + ".")
+		b.WriteString("\nParked until a service comes back: " + listed(others(r.Parked), receiptList) + ".")
 	}
 	if r.Abandoned > 0 {
 		fmt.Fprintf(&b, "\nAbandoned, because it did not end within its limit: %s. What it would have returned is lost.", many(r.Abandoned, "call"))

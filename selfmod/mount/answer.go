@@ -17,9 +17,27 @@ import (
 type Mounted struct {
 	Mount     *Mount
 	Tools     []*tool.View
-	Listeners int
-	Activated []string // other plugins that became active
+	Came      Undone   // what it registered, by kind
+	Activated []Other  // other plugins that became active
 	Failed    []Failed // other plugins that failed
+}
+
+// Other is another plugin that a mount or an unmount moved.
+type Other struct {
+	Name  string
+	ID    string   // of a temporary plugin; else empty
+	Tools []string // that it has now
+}
+
+func (s *Set) other(f *cordis.Fiber) Other {
+	o := Other{Name: plain.Name(f.Name())}
+	if m, ok := tool.MountOf(f.Context()); ok {
+		o.ID = m.ID
+		for _, v := range s.cfg.Registry.ListMount(f.Context()) {
+			o.Tools = append(o.Tools, v.Name)
+		}
+	}
+	return o
 }
 
 // Failed is another plugin that failed.
@@ -34,7 +52,7 @@ type Receipt struct {
 	Undone     Undone
 	GoneTools  []string
 	GoneNames  []string // services
-	Parked     []string // plugins that wait again
+	Parked     []Other  // plugins that wait again
 	Drained    bool     // every running call has ended
 	Abandoned  int      // calls that still ran when the limit was passed
 	Left       int      // effects that could not be undone
@@ -83,7 +101,7 @@ func (s *Set) mounted(ctx context.Context, m *Mount) *Mounted {
 	ctx, cancel := context.WithTimeout(ctx, settleOthers)
 	defer cancel()
 	out := &Mounted{Mount: m, Tools: m.Tools()}
-	out.Listeners = count(m.Effects()).Listeners
+	out.Came = m.Came()
 	seen := map[*cordis.Fiber]bool{m.Fiber(): true}
 	for next := s.needing(m.Fiber().Provides(), seen); len(next) > 0; {
 		var names []string
@@ -94,7 +112,7 @@ func (s *Set) mounted(ctx context.Context, m *Mount) *Mounted {
 			_ = f.Await(ctx) // how it ended is read from its state
 			switch f.State() {
 			case cordis.Active:
-				out.Activated = append(out.Activated, plain.Name(f.Name()))
+				out.Activated = append(out.Activated, s.other(f))
 				names = append(names, f.Provides()...)
 			case cordis.Failed:
 				out.Failed = append(out.Failed, Failed{plain.Name(f.Name()), plain.Line(errText(untouched(f.Err())), errorLine)})
@@ -154,6 +172,9 @@ func (m *Mount) Effects() []cordis.EffectInfo {
 	return nil
 }
 
+// Came counts the mount's standing effects by kind.
+func (m *Mount) Came() Undone { return count(m.Effects()) }
+
 // ours are the labels of effects that the harness itself adds to a run.
 var ours = map[string]bool{"run": true, `ctx.on("internal/service")`: true}
 
@@ -211,7 +232,7 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 	for _, f := range dependents {
 		_ = f.Await(ctx) // how it ended is read from its state
 		if f.State() == cordis.Pending {
-			out.Parked = append(out.Parked, plain.Name(f.Name()))
+			out.Parked = append(out.Parked, s.other(f))
 		}
 	}
 	for _, v := range tools {

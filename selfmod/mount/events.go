@@ -231,6 +231,9 @@ func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, e
 		return tool.Deny(fmt.Sprintf("tool %q was denied because the guard of %s failed: %s. cordis_unmount %s removes the guard",
 			name, l.r.m.who(), text, l.r.m.ID)), nil
 	}
+	if own.Kind == tool.DecisionDeny {
+		own.Reason = l.signed(own.Reason)
+	}
 	if own.Kind == tool.DecisionDeny && !rest.asked() {
 		return own, nil
 	}
@@ -243,6 +246,15 @@ func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, e
 		return nil, fmt.Errorf("%s: the rest of the chain gave no decision", l.event)
 	}
 	return tool.Stricter(theirs, own), nil
+}
+
+// signed adds to a refusal who refused, so that a caller who did not write the
+// guard knows what to unmount.
+func (l *listener) signed(reason string) string {
+	if strings.TrimSpace(reason) == "" {
+		reason = "refused without a reason"
+	}
+	return reason + " (refused by " + l.r.m.who() + ")"
 }
 
 func readDecision(raw json.RawMessage, d *tool.Decision) error {

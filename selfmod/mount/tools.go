@@ -131,6 +131,7 @@ func (t *mountedTool) execute(ctx context.Context, exec *tool.Exec) (tool.Outcom
 		},
 	})
 	if err != nil {
+		t.r.m.faults.add(plain.Error(t.entry + ": " + err.Error()))
 		return tool.Outcome{}, toolError(err)
 	}
 	var out output

@@ -114,6 +114,7 @@ func (p *process) abandon(c *call) (tooMany bool) {
 	p.mu.Lock()
 	live := p.calls[c.id] == c && !c.abandoned
 	if live {
+		c.vm.lost()
 		c.abandoned = true
 		c.vm.abandoned++
 	}

@@ -196,7 +196,7 @@ func (p *process) result(f wire.Frame) error {
 		return &Error{Code: CodeProtocol, Cause: "the worker sent an answer that is none: " + err.Error()}
 	}
 	p.end(c)
-	c.vm.count(stats, fault != nil)
+	c.vm.count(c, stats, fault != nil)
 	o := outcome{stats: stats, value: value}
 	if fault != nil {
 		o.err = c.failure(stats, fault)

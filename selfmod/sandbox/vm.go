@@ -140,7 +140,8 @@ type VM struct {
 	counts Counters
 }
 
-// Counters are what a VM has done.
+// Counters are what a VM has done. Calls are the entries into its functions,
+// without the body and apply; Errors those that failed or were abandoned.
 type Counters struct {
 	Calls, Errors uint64
 	Engine        time.Duration
@@ -355,15 +356,29 @@ func (vm *VM) Dead() error {
 	return vm.death
 }
 
-func (vm *VM) count(s wire.Stats, failed bool) {
+// count adds what a call cost. A call that was abandoned has been counted then.
+func (vm *VM) count(c *call, s wire.Stats, failed bool) {
+	vm.p.mu.Lock()
+	counted := c.abandoned
+	vm.p.mu.Unlock()
 	vm.mu.Lock()
 	defer vm.mu.Unlock()
-	vm.counts.Calls++
-	if failed {
-		vm.counts.Errors++
+	if c.kind == wire.Invoke && !counted {
+		vm.counts.Calls++
+		if failed {
+			vm.counts.Errors++
+		}
 	}
 	vm.counts.Engine += s.Engine
 	vm.counts.Heap = s.Heap
+}
+
+// lost counts a call that was abandoned.
+func (vm *VM) lost() {
+	vm.mu.Lock()
+	defer vm.mu.Unlock()
+	vm.counts.Calls++
+	vm.counts.Errors++
 }
 
 // Counters are what the VM has done so far.
