@@ -313,6 +313,10 @@ func (m *Mount) current(id uint32) *run {
 // fails with the reason.
 func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 	now := time.Now()
+	if why.Spent { // what follows is decided here
+		e := *why
+		e.Spent, why = false, &e
+	}
 	again := true
 	if why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck {
 		again = m.set.died(why.Worker, now)
@@ -371,7 +375,7 @@ func (m *Mount) end(ctx context.Context) (cordis.Receipt, error) {
 	vm := m.vm
 	m.mu.Unlock()
 	if vm != nil && !errors.Is(err, cordis.ErrSelf) {
-		for range vm.Abandoned() { // before, and they still run
+		for len(receipt.Abandoned) < vm.Open() { // some were abandoned before
 			receipt.Abandoned = append(receipt.Abandoned, "an abandoned call")
 		}
 		vm.Close(ctx)

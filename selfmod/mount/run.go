@@ -14,6 +14,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -273,7 +274,7 @@ func (r *run) effect(_ context.Context, payload json.RawMessage) (any, error) {
 			}
 			_, err := r.vm.Invoke(ctx, sandbox.Call{Kind: "dispose", Run: r.id, Fn: p.Fn, Args: empty, Entry: "the disposer of " + label})
 			switch {
-			case err == nil, sandbox.IsCode(err, sandbox.CodeDied), sandbox.IsCode(err, sandbox.CodeClosed):
+			case err == nil, sandbox.IsCode(err, sandbox.CodeDied), sandbox.IsCode(err, sandbox.CodeClosed), sandbox.IsCode(err, wire.CodeNoMount):
 				return nil // undone, or gone with the machine
 			case r.vm.Dead() == nil: // else it is known already
 				r.m.fault(err)

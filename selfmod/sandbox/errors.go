@@ -34,6 +34,8 @@ type Error struct {
 	Limit time.Duration // of the timeouts
 	Fault *wire.Fault   // what the code threw, or what the worker says
 	Cause string        // more on a death
+	InRow uint32        // of VM_TIMEOUT: interrupted entries in a row, this one included
+	Spent bool          // its machine is of no more use because of this
 	// Worker tells one worker that ended from another; 0: none has.
 	Worker uint64
 }
@@ -47,14 +49,14 @@ func (e *Error) Error() string {
 	}
 	switch e.Code {
 	case wire.CodeVMTimeout:
-		return fmt.Sprintf("%s did not return within %s inside the engine (vmTimeout) and was stopped", who, Millis(e.Limit))
+		return fmt.Sprintf("%s did not return within %s inside the engine (vmTimeout) and was stopped%s", who, Millis(e.Limit), e.spent())
 	case CodeCallTimeout:
 		return fmt.Sprintf("%s did not settle within %s (callTimeout) and was abandoned; nothing waits for it any more. "+
 			"If it only needs longer, a tool may set timeoutMs; else look for a promise that nothing resolves, and heed exec.signal", who, Millis(e.Limit))
 	case wire.CodeMemory:
-		return fmt.Sprintf("%s ran out of memory (its limit is %d MiB a mount)%s", who, int64(e.Limit), e.cause())
+		return fmt.Sprintf("%s ran out of memory (its limit is %d MiB a mount)%s", who, int64(e.Limit), e.cause()+e.spent())
 	case wire.CodePanic:
-		return fmt.Sprintf("%s made the JavaScript engine fail%s", who, e.cause())
+		return fmt.Sprintf("%s made the JavaScript engine fail%s", who, e.cause()+e.spent())
 	case CodeStuck:
 		return e.stuck() + "; its worker process was ended"
 	case CodeDied:
@@ -67,6 +69,18 @@ func (e *Error) Error() string {
 		return who + e.cause() + e.faultText(": ")
 	}
 	return strings.TrimPrefix(e.faultText(""), ": ")
+}
+
+// spent says what follows for the plugin.
+func (e *Error) spent() string {
+	text := ""
+	if e.InRow > 1 {
+		text = fmt.Sprintf(", as the %d. entry in a row", e.InRow)
+	}
+	if e.Spent {
+		text += "; the plugin is mounted again from its source, with empty state, unless that came too often"
+	}
+	return text
 }
 
 // stuck says what a worker was ended for.

@@ -146,7 +146,11 @@ func (p *process) late(vm *VM, f wire.Frame) error {
 	}
 	vm.host.Late(f.ID, fault, f.Flags&wire.FlagHandled != 0)
 	if f.Flags&wire.FlagSpent != 0 {
-		vm.fail(&Error{Code: spentCode(fault.Code), Mount: vm.name(), Limit: time.Duration(vm.s.cfg.MemoryMB), Fault: fault})
+		e := &Error{Code: spentCode(fault.Code), Mount: vm.name(), Entry: "a continuation", Limit: time.Duration(vm.s.cfg.MemoryMB), Fault: fault, Spent: true}
+		if e.Code == wire.CodeVMTimeout {
+			e.Limit, e.InRow = vm.s.cfg.VMTimeout, limits.Interrupts
+		}
+		vm.fail(e)
 	}
 	return nil
 }
@@ -205,7 +209,9 @@ func (p *process) result(f wire.Frame) error {
 		e := o.err
 		if e == nil {
 			e = &Error{Code: wire.CodePanic, Mount: c.vm.name(), Entry: c.what()}
+			o.err = e
 		}
+		e.Spent = true
 		defer c.vm.fail(e)
 	}
 	c.answer(o)
@@ -217,7 +223,7 @@ func (c *call) failure(stats wire.Stats, fault *wire.Fault) *Error {
 	e := &Error{Mount: c.vm.name(), Entry: c.what(), Fault: fault}
 	switch stats.Verdict {
 	case wire.VerdictTimeout:
-		e.Code, e.Limit = wire.CodeVMTimeout, c.vm.s.cfg.VMTimeout
+		e.Code, e.Limit, e.InRow = wire.CodeVMTimeout, c.vm.s.cfg.VMTimeout, stats.Interrupts
 	case wire.VerdictMemory:
 		e.Code, e.Limit = wire.CodeMemory, time.Duration(c.vm.s.cfg.MemoryMB)
 	case wire.VerdictPanic:

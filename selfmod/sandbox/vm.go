@@ -341,9 +341,13 @@ func (vm *VM) gone(entry string) *Error {
 	if vm.death == nil {
 		return &Error{Code: CodeClosed, Mount: vm.name(), Entry: entry}
 	}
-	e := *vm.death
-	e.Entry = entry
-	return &e
+	switch vm.death.Code {
+	case CodeDied, CodeClosed, CodeProtocol:
+		e := *vm.death
+		e.Entry = entry
+		return &e
+	}
+	return &Error{Code: wire.CodeNoMount, Mount: vm.name(), Entry: entry, Cause: "it was not called, because before it " + vm.death.Error()}
 }
 
 // Dead tells why the VM is dead; nil: it lives.
@@ -386,6 +390,13 @@ func (vm *VM) Counters() Counters {
 	vm.mu.Lock()
 	defer vm.mu.Unlock()
 	return vm.counts
+}
+
+// Open is how many calls of the VM have not ended, the abandoned ones included.
+func (vm *VM) Open() int {
+	vm.p.mu.Lock()
+	defer vm.p.mu.Unlock()
+	return vm.inflight
 }
 
 // Abandoned is how many abandoned calls of the VM still run.
