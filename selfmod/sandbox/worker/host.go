@@ -59,6 +59,8 @@ func (m *mount) host(op string, args []string) (string, bool, error) {
 		return m.opPeer(args[0], args[1])
 	case "peerdone":
 		m.opPeerDone(args[0], args[1])
+	case "part":
+		return "", false, m.opPart(args[0])
 	case "console":
 		m.print(args[0], args[1])
 	}
@@ -67,7 +69,7 @@ func (m *mount) host(op string, args []string) (string, bool, error) {
 
 // arity is how many arguments each operation has.
 var arity = map[string]int{
-	"done": 2, "phase": 2, "sync": 4, "async": 4, "send": 4, "check": 1, "peer": 2, "peerdone": 2, "console": 2,
+	"done": 2, "phase": 2, "sync": 4, "async": 4, "send": 4, "check": 1, "peer": 2, "peerdone": 2, "console": 2, "part": 1,
 }
 
 // callOf is the open call of this mount with the id, else the call of the entry

@@ -18,13 +18,13 @@ import (
 // returns the exit status: 0 after Quit or the end of input, 1 after a failure,
 // 2 for wrong arguments. Call it before anything else of the program runs, with
 // the arguments after "__worker", and exit with what it returns.
-func Main(args []string) int { return run(args, prelude.Source(), prelude.Hash()) }
+func Main(args []string) int { return run(args, prelude.Core(), prelude.Hash(), prelude.Parts()...) }
 
 // maxProcs is how many threads run JavaScript at one time, at most.
 const maxProcs = 8
 
 // run is Main with a prelude of the caller's.
-func run(args []string, source, hash string) int {
+func run(args []string, source, hash string, parts ...prelude.Part) int {
 	// Keep both files: when os.Stdout is replaced, nothing else refers to the
 	// old one and its finalizer would close the descriptor.
 	in, out := os.Stdin, os.Stdout
@@ -45,7 +45,7 @@ func run(args []string, source, hash string) int {
 	runtime.GOMAXPROCS(max(2, min(runtime.NumCPU(), maxProcs)))
 	debug.SetMemoryLimit(int64(*memory) << 20 / 2)
 	err := Serve(context.Background(), Options{
-		In: in, Out: out, Prelude: source, PreludeHash: hash, Lock: lock.Apply(*memory),
+		In: in, Out: out, Prelude: source, Parts: parts, PreludeHash: hash, Lock: lock.Apply(*memory),
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "dsh worker: %v\n", err)

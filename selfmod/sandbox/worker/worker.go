@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/internal/qjs"
+	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	Out io.Writer // frames to the host
 	// Prelude is the JavaScript that every VM runs first.
 	Prelude string
+	// Parts are what the prelude may ask for later; see package prelude.
+	Parts []prelude.Part
 	// PreludeHash is what Ready says of it.
 	PreludeHash string
 	// Lock is what Ready says of the process.
@@ -45,6 +48,7 @@ var errQuit = errors.New("quit")
 type worker struct {
 	out      *wire.Writer
 	prelude  []byte // bytecode
+	parts    *parts
 	done     chan struct{}
 	fail     func(error) // ends Serve with the first error
 	run      executors
@@ -81,7 +85,7 @@ func newWorker(o Options) (*worker, error) {
 		return nil, err
 	}
 	return &worker{
-		out: wire.NewWriter(o.Out), prelude: code, done: make(chan struct{}), wait: cmp.Or(o.wait, waitLimit),
+		out: wire.NewWriter(o.Out), prelude: code, parts: newParts(o.Parts), done: make(chan struct{}), wait: cmp.Or(o.wait, waitLimit),
 		mounts: map[uint32]*mount{}, calls: map[uint64]*call{},
 		replies: map[uint64]*reply{}, asyncs: map[uint64]*async{},
 	}, nil
