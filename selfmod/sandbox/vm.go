@@ -136,6 +136,7 @@ type VM struct {
 
 	mu     sync.Mutex
 	death  *Error
+	loaded bool // the host is told of deaths from here on
 	told   bool
 	counts Counters
 }
@@ -149,7 +150,8 @@ type Counters struct {
 }
 
 // Load runs the source in a new VM as the body of an async function and tells
-// what plugin it returned. On an error nothing is left of it.
+// what plugin it returned. On an error nothing is left of it, and the host is
+// not told of the death.
 func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loaded, error) {
 	var loaded wire.Loaded
 	p, err := s.process(ctx)
@@ -177,11 +179,22 @@ func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loa
 			o.err = &Error{Code: CodeProtocol, Mount: spec.ID, Cause: "the worker's answer is unreadable"}
 		}
 	}
+	if o.err == nil {
+		o.err = vm.ready()
+	}
 	if o.err != nil {
 		vm.Close(context.WithoutCancel(ctx))
 		return nil, loaded, o.err
 	}
 	return vm, loaded, nil
+}
+
+// ready makes a VM that has been loaded its host's, unless it has died meanwhile.
+func (vm *VM) ready() *Error {
+	vm.mu.Lock()
+	defer vm.mu.Unlock()
+	vm.loaded = true
+	return vm.death
 }
 
 func (vm *VM) enter(ctx context.Context, kind wire.Kind, f wire.Frame, entry string, limit time.Duration) outcome {
@@ -315,7 +328,11 @@ func (vm *VM) detach(why *Error) (first bool) {
 func (vm *VM) fail(why *Error) {
 	vm.detach(why)
 	if vm.unloaded.CompareAndSwap(false, true) {
-		vm.tell(wire.Frame{Kind: wire.Unload})
+		vm.p.mu.Lock()
+		vm.p.nextID++
+		id := vm.p.nextID // nobody waits for the answer, but each is a call of its own
+		vm.p.mu.Unlock()
+		vm.tell(wire.Frame{Kind: wire.Unload, ID: id})
 	}
 	vm.die(why, true)
 }
@@ -326,7 +343,7 @@ func (vm *VM) die(why *Error, guilty bool) {
 	if vm.death == nil {
 		vm.death = why
 	}
-	tell := !vm.told && vm.death.Code != CodeClosed
+	tell := vm.loaded && !vm.told && vm.death.Code != CodeClosed
 	vm.told = true
 	vm.mu.Unlock()
 	if tell {
