@@ -107,10 +107,39 @@ func valueOf(m *mount.Mounted) mountValue {
 	if v.Failed == nil {
 		v.Failed = []mount.Failed{}
 	}
+	room := answerSchemas
 	for _, view := range m.Tools {
-		v.Tools = append(v.Tools, mountedTool{view.Name, view.Description, view.Parameters.JSON()})
+		text, why := shownSchema(view, &room)
+		if why != "" {
+			text = lossless.Str(why).Encode()
+		}
+		v.Tools = append(v.Tools, mountedTool{view.Name, plain.Cut(view.Description, answerDescription), text})
 	}
 	return v
+}
+
+// Bounds on the schemas in an answer: of each and of all together, in bytes, and
+// the nesting that clients can read.
+const (
+	answerSchema  = 64 << 10
+	answerSchemas = 1 << 20
+	answerNesting = 500
+
+	answerDescription = 2000 // characters
+)
+
+// shownSchema is the schema of a tool's parameters, or why it is left out; room
+// is what is left for schemas.
+func shownSchema(v *tool.View, room *int) (text lossless.Text, why string) {
+	text = v.Parameters.JSON()
+	switch {
+	case len(text) > min(answerSchema, *room):
+		return nil, fmt.Sprintf("(left out: the schema has %d bytes)", len(text))
+	case nesting(text) > answerNesting:
+		return nil, fmt.Sprintf("(left out: the schema is nested %d levels deep)", nesting(text))
+	}
+	*room -= len(text)
+	return text, ""
 }
 
 func orEmpty(s []string) []string {
@@ -118,6 +147,26 @@ func orEmpty(s []string) []string {
 		return []string{}
 	}
 	return s
+}
+
+// nesting is how deep a JSON text is nested.
+func nesting(text lossless.Text) (deepest int) {
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{', c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return deepest
 }
 
 // answerList is how many characters of each list an answer shows.
@@ -153,8 +202,10 @@ func mountAnswer(m *mount.Mounted) string {
 	}
 	b.Reset()
 	b.WriteString(head + "\nTools, callable from your next step on:")
+	room := answerSchemas
 	for _, v := range m.Tools {
-		b.WriteString("\n- " + v.Name + " " + plain.Escape(string(v.Parameters.JSON())))
+		text, why := shownSchema(v, &room)
+		b.WriteString("\n- " + v.Name + " " + plain.Escape(string(text)) + why)
 	}
 	return b.String()
 }

@@ -109,15 +109,12 @@ func (s *Server) attach(c *cordis.Context) error {
 // Hidden says which tools are left out of tools/list, and why. They can be
 // called all the same.
 func (s *Server) Hidden() map[string]string {
-	out := map[string]string{}
-	if a := s.attached.Load(); a != nil {
-		for _, v := range a.registry.List(nil) {
-			if why := hiddenWhy(v); why != "" {
-				out[v.Name] = why
-			}
-		}
+	a := s.attached.Load()
+	if a == nil {
+		return map[string]string{}
 	}
-	return out
+	_, hidden := split(a.registry.List(nil))
+	return hidden
 }
 
 // Run serves one connection and closes both streams when it ends. The error is
@@ -203,15 +200,13 @@ func list(r *tool.Registry, req *sdk.ListToolsRequest) (sdk.Result, error) {
 	if req.Params != nil && req.Params.Cursor != "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown cursor: the list has one page"}
 	}
-	views := r.List(nil)
+	shown, _ := split(r.List(nil))
 	out := &sdk.ListToolsResult{
-		Tools:     make([]*sdk.Tool, 0, len(views)),
+		Tools:     make([]*sdk.Tool, 0, len(shown)),
 		Cacheable: sdk.Cacheable{CacheScope: "private"}, // and stale at once: the list is live
 	}
-	for _, v := range views {
-		if hiddenWhy(v) == "" {
-			out.Tools = append(out.Tools, listed(v))
-		}
+	for _, v := range shown {
+		out.Tools = append(out.Tools, listed(v))
 	}
 	return out, nil
 }

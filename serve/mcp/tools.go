@@ -19,7 +19,64 @@ const (
 	aroundValue  = 2
 )
 
-// hiddenWhy says why a tool stays out of the list, or "".
+// The list has one page, which has to fit into a message whatever plugins
+// declare: most for one tool, and for all of them together.
+const (
+	mostTool = 1 << 20
+	mostList = limits.MCPFrame - limits.MCPFrame/8
+)
+
+// split divides tools, in their order, into those of the list and the others,
+// with the reasons by name.
+func split(views []*tool.View) (shown []*tool.View, hidden map[string]string) {
+	hidden = map[string]string{}
+	total := 0
+	for _, v := range views {
+		why := hiddenWhy(v)
+		if why == "" {
+			size := listedSize(v)
+			switch {
+			case size > mostTool:
+				why = fmt.Sprintf("its description and schemas take %d bytes there; at most %d are listed", size, mostTool)
+			case total+size > mostList:
+				why = fmt.Sprintf("the list is full: a message has at most %d bytes", limits.MCPFrame)
+			default:
+				total += size
+			}
+		}
+		if why != "" {
+			hidden[v.Name] = why
+			continue
+		}
+		shown = append(shown, v)
+	}
+	return shown, hidden
+}
+
+// listedSize is how many bytes a tool takes in the list, at most.
+func listedSize(v *tool.View) int {
+	const around = 512 // names of members, annotations
+	size := around + textSize(v.Name) + textSize(v.Title) + textSize(v.Description) + len(v.Parameters.JSON())
+	if structured(v) {
+		size += len(v.Output.JSON())
+	}
+	return size
+}
+
+// textSize is how many bytes a text takes as JSON, at most.
+func textSize(s string) int {
+	const short = 1 << 10
+	if len(s) <= short {
+		return 6*len(s) + 2
+	}
+	text, err := json.Marshal(s)
+	if err != nil { // a string: cannot happen
+		return 6 * len(s)
+	}
+	return len(text)
+}
+
+// hiddenWhy says why no client could read a tool's schemas, or "".
 func hiddenWhy(v *tool.View) string {
 	const most = limits.MCPDepth - aroundSchema
 	if d := scan(v.Parameters.JSON()).depth; d > most {
