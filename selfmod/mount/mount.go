@@ -175,10 +175,18 @@ func untouched(err error) error {
 	return err
 }
 
+// load loads the source in a new machine; once more if the worker ended for a
+// reason that is not this mount's.
 func (m *Mount) load(ctx context.Context) (*sandbox.VM, wire.Loaded, error) {
-	return m.set.cfg.Sandbox.Load(ctx, sandbox.Spec{
-		ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Events: listenable(),
-	}, m)
+	for {
+		vm, loaded, err := m.set.cfg.Sandbox.Load(ctx, sandbox.Spec{
+			ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Events: listenable(),
+		}, m)
+		e := new(sandbox.Error)
+		if !errors.As(err, &e) || e.Worker == 0 || e.Blamed || !m.set.died(e.Worker, time.Now()) || ctx.Err() != nil {
+			return vm, loaded, err
+		}
+	}
 }
 
 // adopt takes a loaded machine as the mount's.

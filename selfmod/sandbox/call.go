@@ -61,7 +61,7 @@ func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry strin
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended || p.cause != nil {
-		return nil, &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: "it is being replaced"}
+		return nil, &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: "it is being replaced", Worker: p.num}
 	}
 	if p.vms[vm.num] != vm {
 		return nil, vm.gone(entry)

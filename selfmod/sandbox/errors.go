@@ -36,8 +36,10 @@ type Error struct {
 	Cause string        // more on a death
 	InRow uint32        // of VM_TIMEOUT: interrupted entries in a row, this one included
 	Spent bool          // its machine is of no more use because of this
-	// Worker tells one worker that ended from another; 0: none has.
+	// Worker tells one worker that ended from another; 0: none has. Blamed says
+	// that it ended because of this mount.
 	Worker uint64
+	Blamed bool
 }
 
 // Error is the text that a model or a person reads. What the code itself threw

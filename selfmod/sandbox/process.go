@@ -214,7 +214,7 @@ func (p *process) finish(state error) {
 func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Error {
 	if vm.num == guilty && cause.Code != CodeDied {
 		e := *cause
-		e.Worker = p.num
+		e.Worker, e.Blamed = p.num, true
 		if entry != "" {
 			e.Entry = entry
 		}
@@ -227,7 +227,7 @@ func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Er
 	if vm.num == guilty {
 		text += "; nothing else was at work in it, so this mount is to blame"
 	}
-	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text, Worker: p.num}
+	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text, Worker: p.num, Blamed: vm.num == guilty}
 }
 
 // crashed is the exit status of a Go program that panics or runs out of stack or
