@@ -21,7 +21,7 @@ func (vm *VM) Compile(src, filename string) ([]byte, error) {
 // CompileStripped is Compile for code whose functions need not show their
 // source: smaller, and faster to read.
 func (vm *VM) CompileStripped(src, filename string) ([]byte, error) {
-	return vm.compile(src, filename, lib.MJS_STRIP_SOURCE)
+	return vm.compile(src, filename, lib.MJS_STRIP_SOURCE|lib.MJS_STRIP_DEBUG)
 }
 
 func (vm *VM) compile(src, filename string, strip int32) (code []byte, err error) {
