@@ -93,8 +93,11 @@ var handshakes = map[string]func(*fakeWorker){
 func (f *fakeWorker) answer(lie string, frame wire.Frame) (code int, end bool) {
 	switch frame.Kind {
 	case wire.Load:
-		f.result(frame, `={"name":"fake","inject":[]}`)
+		f.result(frame, loaded(lie))
 	case wire.Apply:
+		if lie == "verbs" {
+			f.forge(frame)
+		}
 		f.result(frame, "=")
 	case wire.Unload:
 		f.result(frame, "=")
@@ -107,7 +110,13 @@ func (f *fakeWorker) answer(lie string, frame wire.Frame) (code int, end bool) {
 	case wire.Reply, wire.Settle:
 		f.got[frame.ID] = string(frame.Payload)
 	case wire.Invoke:
-		if frame.Name == "good" {
+		if lie == "verbs" && frame.Name == "tool" {
+			text, err := json.Marshal(f.got)
+			if err != nil {
+				panic(err)
+			}
+			f.result(frame, `={"value":`+string(text)+`,"content":[{"type":"text","text":"told"}]}`)
+		} else if frame.Name == "good" {
 			f.result(frame, `="good"`)
 		} else if do, ok := lies()[lie]; ok {
 			return do(f, frame)
