@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
 )
@@ -88,6 +89,9 @@ var natives = map[string]string{
 	"normalize":    "'\\u0344'.repeat(3e6).normalize('NFD')",
 }
 
+// patient lets the mounts that come back take their time on a busy machine.
+func patient(c *selfmod.Config) { c.VMTimeout, c.CallTimeout = 2*vmLimit, 2*callLimit }
+
 // TestNativeWork: only the end of the worker stops it. The guilty mount fails,
 // the others are back with empty state.
 func TestNativeWork(t *testing.T) {
@@ -95,14 +99,14 @@ func TestNativeWork(t *testing.T) {
 	for name, form := range natives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorld(t, patient)
 			id := w.Mount(selfmodtest.Tool("culprit", form+"; return ''"))
 			w.meanwhile(replaced, func() {
 				text := w.Fails(w.Call("culprit", nil), id+" (culprit): tool \"culprit\"")
 				if strings.Contains(text, "inside the engine (vmTimeout) and was stopped") {
 					t.Skip("the engine can interrupt it")
 				}
-				contains(t, text, "went on beyond its limit of "+sandbox.Millis(vmLimit)+" inside the engine (vmTimeout)", "its worker process was ended")
+				contains(t, text, "went on beyond its limit of "+sandbox.Millis(2*vmLimit)+" inside the engine (vmTimeout)", "its worker process was ended")
 				w.started()
 			})
 			w.says(id, "- state: failed", "- error: ", "native call that the engine cannot interrupt", "tool \"culprit\"")
@@ -123,7 +127,7 @@ func TestNativeWorkEverywhere(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorld(t, patient)
 			n, id, text := "", "", ""
 			w.meanwhile(replaced, func() {
 				if code := way.code(n, "", natives["lying_length"]); way.mounts {
