@@ -109,7 +109,8 @@ func (p *process) endLocked(c *call) {
 }
 
 // abandon leaves a call to itself: it is told to stop and counted. The answer
-// says whether there are now too many of them.
+// says whether there are now too many of them; the caller then ends the VM, and
+// says so to p.telling.
 func (p *process) abandon(c *call) (tooMany bool) {
 	p.mu.Lock()
 	live := p.calls[c.id] == c && !c.abandoned
@@ -118,7 +119,9 @@ func (p *process) abandon(c *call) (tooMany bool) {
 		c.abandoned = true
 		c.vm.abandoned++
 	}
-	tooMany = c.vm.abandoned > limits.AbandonedCalls
+	if tooMany = live && c.vm.abandoned > limits.AbandonedCalls; tooMany {
+		p.telling.Add(1)
+	}
 	p.mu.Unlock()
 	if live {
 		_ = p.w.Write(wire.Frame{Kind: wire.Cancel, ID: c.id, Chain: c.chain, Mount: c.vm.num}) // a worker that is gone runs nothing
@@ -168,6 +171,7 @@ func (p *process) leave(c *call, err *Error) outcome {
 	if p.abandon(c) {
 		c.vm.fail(&Error{Code: CodeAbandoned, Mount: c.vm.name(), Entry: c.what(),
 			Cause: fmt.Sprintf("more than %d of its calls were abandoned and still run; the mount was stopped", limits.AbandonedCalls)})
+		p.telling.Done()
 	}
 	return outcome{err: err}
 }

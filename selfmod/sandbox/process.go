@@ -44,6 +44,9 @@ type process struct {
 	waited chan error    // the waiter's one report
 	dead   chan struct{} // closed when all calls and VMs have been told
 	tail   *tail
+	// telling counts the hosts that are being told of a death. It grows before
+	// dead is closed only.
+	telling sync.WaitGroup
 
 	mu     sync.Mutex
 	nextID uint64
@@ -204,10 +207,10 @@ func (p *process) finish(state error) {
 	for _, c := range calls {
 		c.answer(outcome{err: p.deathOf(c.vm, c.what(), cause, guilty)})
 	}
-	close(p.dead)
 	for num, vm := range vms {
 		vm.die(p.deathOf(vm, "", cause, guilty), num == guilty)
 	}
+	close(p.dead)
 }
 
 // deathOf is the error of one mount when its worker ends.
@@ -302,6 +305,7 @@ func (p *process) quit() {
 		p.kill(&Error{Code: CodeClosed}, 0)
 		<-p.dead
 	}
+	p.telling.Wait()
 }
 
 // deadlineWriter bounds each write: a stopped worker does not read its pipe.

@@ -347,7 +347,7 @@ func (vm *VM) die(why *Error, guilty bool) {
 	vm.told = true
 	vm.mu.Unlock()
 	if tell {
-		go vm.host.Died(why, guilty)
+		vm.p.telling.Go(func() { vm.host.Died(why, guilty) })
 	}
 }
 
