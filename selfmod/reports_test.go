@@ -186,8 +186,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 
 // TestReportsAreBounded: with as much as a plugin may have, each report and
 // answer stays within its limit and says what it leaves out.
-func TestReportsAreBounded(t *testing.T) {
-	t.Parallel()
+func TestReportsAreBounded(t *testing.T) { // not parallel: it needs the processor
 	r := selfmodtest.New(t, selfmod.Config{VMTimeout: 20 * time.Second})
 	long := strings.Repeat("n", 50)
 	mounted := r.Works(r.Call("cordis_mount", map[string]string{"code": `return { name: 'much', inject: { optional: Array.from({ length: 190 }, (_, i) => 'absent_` + long + `' + i) }, apply(ctx) {

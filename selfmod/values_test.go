@@ -76,8 +76,7 @@ var results = []struct{ name, expr, value, has string }{
 
 // TestResults: a result is lossless JSON or a refusal that says what it was,
 // where, and what to return instead; nothing is changed on its way.
-func TestResults(t *testing.T) {
-	t.Parallel()
+func TestResults(t *testing.T) { // not parallel: it needs the processor
 	root := selfmodtest.New(t, selfmod.Config{VMTimeout: 10 * time.Second, CallTimeout: 20 * time.Second, MemoryMB: 512})
 	for _, tt := range results {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestResults(t *testing.T) {
 // part, and a failure there says which of them it was.
 func TestRendering(t *testing.T) {
 	t.Parallel()
-	root := selfmodtest.New(t, hostile)
+	root := selfmodtest.New(t, selfmod.Config{VMTimeout: 600 * time.Millisecond, CallTimeout: 1000 * time.Millisecond})
 	tests := []struct{ name, render, meta, has string }{
 		{"text", `'x'`, "", `output.render returned "x" — it must return an ARRAY of content blocks`},
 		{"nothing", `undefined`, "", "output.render returned undefined"},
@@ -122,8 +121,8 @@ func TestRendering(t *testing.T) {
 		{"bigint", `[{ type: 'text', text: 1n }]`, "", "pass it as a string"},
 		{"throws", `(() => { throw new Error('render broke') })()`, "", "render broke"},
 		{"proxy", `new Proxy([], { get() { throw new Error('trap broke') } })`, "", "trap broke"},
-		{"never_settles", `new Promise(() => {})`, "", "3000 ms"},
-		{"spins", `(() => { for (;;) {} })()`, "", "1500 ms"},
+		{"never_settles", `new Promise(() => {})`, "", "1000 ms"},
+		{"spins", `(() => { for (;;) {} })()`, "", "600 ms"},
 		{"too_large", `[{ type: 'text', text: 'x'.repeat(17 << 20) }]`, "", ""},
 		{"meta_throws", `[]`, `(() => { throw new Error('meta broke') })()`, "meta broke"},
 		{"meta_map", `[]`, `new Map()`, "presentationMeta"},
@@ -149,8 +148,7 @@ func TestRendering(t *testing.T) {
 
 // TestArguments: arguments are lossless JSON or refused; a plugin gets exactly
 // what was sent, as plain data that it cannot change for anybody else.
-func TestArguments(t *testing.T) {
-	t.Parallel()
+func TestArguments(t *testing.T) { // not parallel: it needs the processor
 	root := selfmodtest.New(t, selfmod.Config{VMTimeout: 10 * time.Second, CallTimeout: 20 * time.Second})
 	root.Mount(`return { apply(ctx) { harness.registerTool(ctx, harness.defineTool({ name: 'look', description: 'd', parameters: {}, output: { schema: { type: 'json' }, render: () => [] },
   execute(args) { let frozen = false; try { 'use strict'; args.added = 1 } catch { frozen = true }
