@@ -354,6 +354,10 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 		return
 	}
 	m.set.work.Go(func() {
+		<-m.started // a mount that fails to start is not started again
+		if m.ending.Load() {
+			return
+		}
 		if err := f.Restart(context.Background()); err != nil && !errors.Is(err, cordis.ErrInactive) {
 			m.faults.add(plain.Line(err.Error(), limits.ErrorText))
 		}
