@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
 )
 
@@ -55,7 +57,7 @@ func TestNamesInReports(t *testing.T) {
 	for _, tt := range hostileTexts {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := selfmodtest.New(t, hostile)
+			r := selfmodtest.New(t, selfmod.Config{VMTimeout: 10 * time.Second, CallTimeout: 20 * time.Second})
 			code := `const evil = ` + js(tt.text) + `
 const named = Object.defineProperty(() => { throw new Error(evil) }, 'name', { value: evil })
 return { name: evil, inject: ['tools', 'timer'], apply(ctx) {

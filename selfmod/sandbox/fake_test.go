@@ -192,7 +192,7 @@ func lies() map[string]lie {
 		},
 		"unknown_mounts": func(f *fakeWorker, to wire.Frame) (int, bool) {
 			for _, k := range []wire.Kind{wire.HostSync, wire.HostAsync, wire.Send, wire.Console, wire.Late} {
-				f.send(wire.Frame{Kind: k, Mount: 4242, Name: "tool", Payload: bytes.Repeat([]byte("x"), wire.MaxAsk)})
+				f.send(wire.Frame{Kind: k, Mount: 4242, Name: "tool", Payload: bytes.Repeat([]byte("x"), 1<<20)})
 				f.send(wire.Frame{Kind: k, Mount: 1<<32 - 1, Name: "on"})
 			}
 			f.result(to, `="harmless"`)
