@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 	vmLimit   = 150 * time.Millisecond
 	callLimit = 700 * time.Millisecond
 
-	promptly = 10 * 100 * time.Millisecond
+	promptly = 15 * 100 * time.Millisecond
 	replaced = 6 * 500 * time.Millisecond
 )
 
@@ -50,11 +51,12 @@ func newWorld(t *testing.T, change ...func(*selfmod.Config)) *world {
 func (w *world) in(t *testing.T) *world { return &world{w.For(t), w.witness} }
 
 // meanwhile asks others all the time while f runs; each must answer within the
-// limit.
+// limit, and some before f has ended.
 func (w *world) meanwhile(limit time.Duration, f func()) {
 	w.T.Helper()
 	stop := make(chan struct{})
 	var slowest time.Duration
+	var answers atomic.Int64
 	var asker sync.WaitGroup
 	asker.Go(func() {
 		for {
@@ -62,6 +64,7 @@ func (w *world) meanwhile(limit time.Duration, f func()) {
 			w.Call("cordis_inspect", map[string]string{"what": "temporary"})
 			w.Call("witness", nil)
 			slowest = max(slowest, time.Since(began))
+			answers.Add(1)
 			select {
 			case <-stop:
 				return
@@ -72,7 +75,11 @@ func (w *world) meanwhile(limit time.Duration, f func()) {
 	func() {
 		defer asker.Wait()
 		defer close(stop)
+		began := time.Now()
 		f()
+		if took := time.Since(began); took > 3*vmLimit && limit == promptly && answers.Load() == 0 {
+			w.T.Errorf("nobody was answered for %v", took)
+		}
 	}()
 	if slowest > limit {
 		w.T.Errorf("others had to wait %v, more than %v", slowest, limit)

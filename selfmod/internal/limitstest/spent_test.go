@@ -149,11 +149,18 @@ func TestAbandonedCalls(t *testing.T) {
 // TestAbandonedCallThatEnds gives its place back.
 func TestAbandonedCallThatEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *selfmod.Config) { c.CallTimeout = 250 * time.Millisecond })
-	id := w.Mount(selfmodtest.Tool("culprit", "if (args.free) { for (const f of waiting.splice(0)) f(); return 'freed' } await new Promise((f) => waiting.push(f)); return 'late'", "const waiting = []"))
+	w := newWorld(t)
+	id := w.Mount(`const waiting = []
+return { name: 'culprit', inject: ['tools'], apply(ctx) {
+  const define = (name, timeoutMs, execute) => harness.registerTool(ctx, harness.defineTool({
+    name, description: 'd', timeoutMs, parameters: {}, output: { schema: { type: 'string' }, render: (_a, v) => [{ type: 'text', text: v }] }, execute,
+  }))
+  define('culprit', 50, async () => { await new Promise((f) => waiting.push(f)); return 'late' })
+  define('free', 20000, async () => { for (const f of waiting.splice(0)) f(); return 'freed' })
+} }`)
 	for range 2 * limits.AbandonedCalls {
-		w.Fails(w.Call("culprit", nil), "abandoned")
-		w.Works(w.Call("culprit", map[string]bool{"free": true}), "freed")
+		w.Fails(w.Call("culprit", nil), "did not settle within 50 ms (callTimeout) and was abandoned")
+		w.Works(w.Call("free", nil), "freed")
 		w.says(id, "abandoned calls still running: 0")
 	}
 	w.says(id, "- state: running")
