@@ -23,7 +23,7 @@ type forgedVerb struct {
 	has           string
 }
 
-var deepSchema = strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
+var deepSchema = strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 
 var forgedVerbs = []forgedVerb{
 	{kind: wire.HostSync, verb: "no-such", payload: "{}", has: "unknown request"},
@@ -41,18 +41,18 @@ var forgedVerbs = []forgedVerb{
 	{kind: wire.HostSync, verb: "tool", payload: `{"name":"x","parameters":{"a":{"type":"text"}},"output":{}}`, has: "must declare a valid type"},
 	{kind: wire.HostSync, verb: "tool", payload: `{"name":"x","parameters":` + deepSchema + `,"output":{}}`, has: "!"},
 	{kind: wire.HostSync, verb: "tool", payload: `{"name":"x","parameters":{},"output":{"type":"string","default":` + deepSchema + `}}`, has: "!"},
-	{kind: wire.HostSync, verb: "tool", payload: `{"name":"x","description":"` + strings.Repeat("d", 1<<20) + `","parameters":{},"output":{}}`, has: "description and title"},
+	{kind: wire.HostSync, verb: "tool", payload: `{"name":"x","description":"` + strings.Repeat("d", 1<<17) + `","parameters":{},"output":{}}`, has: "description and title"},
 	{kind: wire.HostSync, verb: "tool", payload: `{"name":"long_timeout","fn":2,"timeoutMs":1e308,"parameters":{},"output":{}}`},
 	{kind: wire.HostSync, verb: "tool", payload: `{"name":"past_timeout","fn":3,"timeoutMs":-5,"parameters":{},"output":{}}`},
 	{kind: wire.HostSync, verb: "on", payload: `{"event":"internal/service","fn":1}`, has: "no event"},
 	{kind: wire.HostSync, verb: "on", payload: `{"event":"internal/status","fn":1}`, has: "no event"},
-	{kind: wire.HostSync, verb: "on", payload: `{"event":"\u001b[31m` + strings.Repeat("e", 1<<20) + `","fn":1}`, has: "no event"},
+	{kind: wire.HostSync, verb: "on", payload: `{"event":"\u001b[31m` + strings.Repeat("e", 1<<17) + `","fn":1}`, has: "no event"},
 	{kind: wire.HostSync, verb: "provide", payload: `{"name":"tools","binding":{"kind":"value","value":1}}`, has: "choose another name"},
 	{kind: wire.HostSync, verb: "provide", payload: `{"name":"timer","binding":{"kind":"value","value":1}}`, has: "reserved"},
 	{kind: wire.HostSync, verb: "provide", payload: `{"name":"forged","binding":{"kind":"host","members":[{"name":"x"}]}}`, has: "unknown kind"},
 	{kind: wire.HostSync, verb: "provide", payload: `{"name":"forged","binding":{"kind":"tools"}}`, has: "unknown kind"},
 	{kind: wire.HostSync, verb: "provide", payload: `{"name":"a\nFORGED","binding":{"kind":"value"}}`, has: "no usable name"},
-	{kind: wire.HostSync, verb: "provide", payload: `{"name":"` + strings.Repeat("n", 1<<20) + `","binding":{"kind":"value"}}`, has: "no usable name"},
+	{kind: wire.HostSync, verb: "provide", payload: `{"name":"` + strings.Repeat("n", 1<<17) + `","binding":{"kind":"value"}}`, has: "no usable name"},
 	{kind: wire.HostSync, verb: "provide", payload: `{"name":"other","binding":{"kind":"peer","mount":4294967295,"handle":7}}`},
 	{kind: wire.HostSync, verb: "timer", payload: `{"kind":"interval","ms":0,"fn":1}`, has: "inject"},
 	{kind: wire.HostSync, verb: "timer", payload: `{"kind":"timeout","ms":-1e308,"fn":1}`, has: "inject"},
@@ -65,9 +65,9 @@ var forgedVerbs = []forgedVerb{
 	{kind: wire.HostAsync, verb: "next", payload: `{"call":1e400}`, has: "!"},
 	{kind: wire.HostAsync, verb: "dispose", payload: `{"effect":99999}`, has: "="},
 	{kind: wire.HostAsync, verb: "dispose", payload: `{"effect":"x"}`, has: "!"},
-	{kind: wire.HostSync, verb: "get", payload: `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, has: "="},
+	{kind: wire.HostSync, verb: "get", payload: `{"name":"` + strings.Repeat("n", 1<<17) + `"}`, has: "="},
 	{kind: wire.HostSync, verb: "live", payload: `{"name":null}`, has: "=false"},
-	{kind: wire.Send, verb: "progress", payload: `{"call":1,"text":"` + strings.Repeat("p", 1<<20) + `"}`},
+	{kind: wire.Send, verb: "progress", payload: `{"call":1,"text":"` + strings.Repeat("p", 1<<17) + `"}`},
 	{kind: wire.Send, verb: "defer", payload: `{"call":1,"message":` + deepSchema + `}`},
 	{kind: wire.Send, verb: "conclude", payload: `x`},
 	{kind: wire.Send, verb: "fired", payload: `{"effect":1e99}`},
@@ -118,7 +118,7 @@ func forgedRig(t *testing.T, lie string) *selfmodtest.Rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return selfmodtest.New(t, selfmod.Config{Worker: exe, WorkerArgs: []string{"fake", lie}, VMTimeout: 300 * time.Millisecond, CallTimeout: time.Second})
+	return selfmodtest.New(t, selfmod.Config{Worker: exe, WorkerArgs: []string{"fake", lie}, VMTimeout: time.Second, CallTimeout: 15 * time.Second})
 }
 
 // TestForgedVerbs: a worker that was taken over gets what its mounts could get
