@@ -3,7 +3,7 @@
 // What is printed by a name instead of its members: the façade, peers' objects.
 const labels = newWeakMap();
 
-const consoleTo = (level) => (args) => {
+const write = (level, args) => {
   let text;
   try {
     text = args.length === 1 && typeof args[0] === 'string' && args[0].length < 2000 ? args[0] : parts('inspect').formatLine(args);
@@ -16,20 +16,17 @@ const consoleTo = (level) => (args) => {
 // makeConsole returns the object that is the global and the body's argument.
 const makeConsole = () => {
   const c = {};
-  const levels = ['log', 'info', 'warn', 'error', 'debug'];
-  for (let i = 0; i < levels.length; i++) {
-    const write = consoleTo(levels[i]);
-    show(c, levels[i], (...args) => write(args));
+  for (let levels = ['log', 'info', 'warn', 'error', 'debug'], i = 0; i < levels.length; i++) {
+    const level = levels[i];
+    show(c, level, (...args) => write(level, args));
   }
-  const writeLog = consoleTo('log');
-  const writeError = consoleTo('error');
-  show(c, 'dir', (value) => writeLog([parts('inspect').inspect(value, LIMITS.consoleBytes)]));
+  show(c, 'dir', (value) => write('log', [parts('inspect').inspect(value, LIMITS.consoleBytes)]));
   show(c, 'trace', (...args) => {
-    writeError([cut('Trace: ' + parts('inspect').formatLine(args), 2000) + '\n' + textOf(new NativeError(), 'stack')]);
+    write('error', [cut('Trace: ' + parts('inspect').formatLine(args), 2000) + '\n' + textOf(new NativeError(), 'stack')]);
   });
   show(c, 'assert', (ok, ...args) => {
     if (!ok) {
-      writeError([args.length === 0 ? 'Assertion failed' : 'Assertion failed: ' + parts('inspect').formatLine(args)]);
+      write('error', [args.length === 0 ? 'Assertion failed' : 'Assertion failed: ' + parts('inspect').formatLine(args)]);
     }
   });
   return c;

@@ -159,9 +159,9 @@ const invoke = (id, kind, fn, json) => {
       throw codedError('the tool is no longer registered: its plugin removed it', 'TOOL_GONE');
     }
     if (kind === 'tool') {
-      return enterTool(call, entry.extra, a);
+      return parts('tool').enterTool(call, entry.extra, a);
     }
-    const member = toolMembers[kind];
+    const member = parts('tool').members[kind];
     if (member === undefined) {
       throw new NativeError('an entry of unknown kind ' + quote(kind));
     }
@@ -236,23 +236,23 @@ const applyPlugin = (id, runId, json) => {
   return enter(id, run, (call) => start(call, run, parseJSON(json)));
 };
 
-// core is what the parts use of all this.
+// core is what the parts use of all this; partMethods come to it.
 const core = {
   __proto__: null,
-  ArrayPrototype, CONTEXT_SHOWN, LIMITS, MAX_STACK, NativeArrayBuffer, NativeBigInt, NativeDataView,
-  NativeDate, NativeError, NativeMap, NativeNumber, NativePromise, NativeProxy, NativeRangeError, NativeRegExp,
-  NativeRegistry, NativeSet, NativeString, NativeSymbol, NativeTypeError, NativeUint16Array, NativeUint8Array,
-  NativeWeakRef, ObjectPrototype, abort, abortError, absentError, active, addFunction, answer, apply, askAsync,
-  awaitId, bigintText, bufferBytes, bufferTransfer, charCodeAt, classOf, codedError, construct, create,
-  current, cut, dateISO, dateValue, defineProperty, dropFunction, endedError, enlist, errors, facades, failed,
-  finish, freeze, fromBase64, fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles,
-  hasOwn, hide, host, injecting, isArray, isData, isError, isFiniteNumber, isObject, isPlainJSON, keysOf, kindOf, labels,
-  later, list, lossyErrors, made, mapEach, mapSet, mapSize, messageOf, min, name60, newHandle, newMap, newSet,
-  newWeakMap, nothing, now, own, ownKeys, parseJSON, parts, plugin, promiseThen, quote, quoteName, reflectGet, reflectHas,
-  reflectSet, regexpFlags, regexpSource, registerWith, reportLate, send, setAdd, setEach, setProto,
-  setPrototypeOf, setSize, settled, show, stringIndexOf, stringSlice, stringStartsWith, stringifyJSON,
-  symbolFor, symbolKeyFor, symbolText, textOf, toBase64, typeError, typedBuffer, typedBytes, typedConstructors,
-  typedLength, typedOffset, typedSet, typedTag, uncurry, viewBuffer, viewBytes, viewOffset, weakDeref,
+  ArrayPrototype, CONTEXT_SHOWN, FAST_DEPTH, LIMITS, MAX_MESSAGE, MAX_STACK, NativeArrayBuffer, NativeBigInt,
+  NativeDataView, NativeDate, NativeError, NativeMap, NativeNumber, NativePromise, NativeProxy, NativeRangeError,
+  NativeRegExp, NativeRegistry, NativeSet, NativeString, NativeSymbol, NativeTypeError, NativeUint16Array,
+  NativeUint8Array, NativeWeakRef, ObjectPrototype, abort, abortError, absentError, active, addFunction, answer,
+  apply, askAsync, askSync, attempt, awaitId, charCodeAt, codedError, construct, create, current, cut,
+  defineProperty, digits, dropFunction, endedError, enlist, errors, facades, failed, finish, freeze, fromBase64,
+  fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles, hasOwn, hide, host, injecting,
+  isArray, isData, isError, isFiniteNumber, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
+  labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, newHandle, newMap,
+  newSet, newWeakMap, notPlugin, nothing, now, once, own, ownKeys, parseJSON, parts, phase, plugin, promiseThen,
+  quote, quoteName, readOnly, reflectGet, reflectHas, reflectSet, reportLate, send, setProto, setPrototypeOf,
+  settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, symbolFor, symbolKeyFor,
+  symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry,
+  currentCall: () => current,
 };
 
 nativeHold((op, a, b, c, d) => {

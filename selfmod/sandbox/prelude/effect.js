@@ -15,6 +15,7 @@ const newRun = (id) => ({
   __proto__: null,
   id, // the digits that Go gave
   timer: null, // its timer verbs, once they are used
+  tools: null, // its ctx.tools, likewise
   ended: false,
   fns: newSet(),
   bindings: newMap(),

@@ -29,139 +29,13 @@ const isProbe = (key) => key === 'then' || key === 'toJSON' || key === 'construc
 
 const isLive = (run, name) => askSync(run, 'live', '{"name":' + quote(name) + '}') === true;
 
-// tools
-
-const makeTools = (run) => {
-  const members = {
-    __proto__: null,
-    register: (tool) => registerIn(run, tool),
-    schemas: () => {
-      active(run);
-      return askSync(run, 'schemas', '{}');
-    },
-    get: (name) => {
-      active(run);
-      if (typeof name !== 'string') {
-        throw typeError('ctx.tools.get(name) takes a string, got ' + kindOf(name));
-      }
-      return askSync(run, 'get', '{"name":' + quote(name) + '}');
-    },
-  };
-  const tools = new NativeProxy(create(null), {
-    __proto__: null,
-    get(_, key) {
-      if (typeof key === 'symbol') {
-        return undefined;
-      }
-      active(run);
-      const m = members[key];
-      if (m !== undefined || isProbe(key)) {
-        return m;
-      }
-      throw parts('teach').toolsNotExposed(key);
-    },
-    has: (_, key) => key === 'register' || key === 'schemas' || key === 'get',
-    set: readOnly('ctx.tools'),
-    defineProperty: unchangeable('ctx.tools'),
-    deleteProperty: unchangeable('ctx.tools'),
-    setPrototypeOf: unchangeable('ctx.tools'),
-    preventExtensions: unchangeable('ctx.tools'),
-  });
-  facades.set(tools, run);
-  labels.set(tools, 'ctx.tools');
-  return tools;
-};
+// toolsOf makes ctx.tools when it is first asked for.
+const toolsOf = (run) => (run.tools ??= parts('tool').makeTools(run));
 
 // services
 
-// valueLink decodes what has no handles, and encodes it for the host.
-const valueLink = {
-  __proto__: null,
-  live: true,
-  own: (v) => labels.has(v),
-  out(v) {
-    throw typeError(facades.has(v) ? CONTEXT_SHOWN('host') : 'a service of the host takes data only, not ' + kindOf(v));
-  },
-  in() {
-    throw typeError('the value is not encoded as it should be');
-  },
-};
-
-const readValue = (json) => (json === '' ? undefined : decodeValue(parseJSON(json)));
-const decodeValue = (v) => (isObject(v) ? parts('peer').decode(v, valueLink) : v);
-const encodeValue = (v) => (typeof v === 'string' ? quote(v) : parts('peer').encode(v, valueLink));
-
-const makeHostService = (run, service, members) => {
-  const methods = create(null);
-  for (let i = 0; i < members.length; i++) {
-    const method = members[i].name;
-    const later = members[i].async === true;
-    methods[method] = (...args) => {
-      active(run);
-      let json = '{"service":' + quote(service) + ',"method":' + quote(method) + ',"args":[';
-      for (let j = 0; j < args.length; j++) {
-        json += (j === 0 ? '' : ',') + encodeValue(args[j]);
-      }
-      json += ']}';
-      return later ? askAsync(run, 'service', json, readValue) : readValue(answer(host('sync', current, '' + run.id, 'service', json)));
-    };
-  }
-  const names = keysOf(methods);
-  let known = '';
-  for (let i = 0; i < names.length; i++) {
-    known += (i === 0 ? '' : ', ') + names[i];
-  }
-  const proxy = new NativeProxy(create(null), {
-    __proto__: null,
-    get(_, key) {
-      if (typeof key === 'symbol') {
-        return undefined;
-      }
-      const m = methods[key];
-      if (m !== undefined || isProbe(key)) {
-        return m;
-      }
-      throw typeError('service ' + name60(service) + ' has no member ' + name60(key) + '. Available: ' + known);
-    },
-    has: (_, key) => typeof key === 'string' && methods[key] !== undefined,
-    set: readOnly('service ' + name60(service)),
-    defineProperty: unchangeable('service'),
-    deleteProperty: unchangeable('service'),
-    setPrototypeOf: unchangeable('service'),
-    preventExtensions: unchangeable('service'),
-  });
-  labels.set(proxy, 'service ' + quote(service));
-  return proxy;
-};
-
-const timerNames = ['timeout', 'interval', 'setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'throttle', 'debounce'];
-
-const makeTimerService = (verbs) => {
-  const timer = {};
-  for (let i = 0; i < timerNames.length; i++) {
-    show(timer, timerNames[i], verbs[timerNames[i]]);
-  }
-  return freeze(timer);
-};
-
 const setBinding = (run, name, json) => {
   run.bindings.set(name, { __proto__: null, json, value: undefined, made: false });
-};
-
-const makeService = (run, name, b) => {
-  switch (own(b, 'kind')) {
-    case 'value':
-      return decodeValue(own(b, 'value'));
-    case 'peer':
-      return parts('peer').importHandle(run, b.mount, b.handle, name, false);
-    case 'host':
-      return makeHostService(run, name, b.members);
-    case 'timer':
-      return makeTimerService(run.verbs);
-    case 'tools':
-      return run.tools;
-  }
-  throw new NativeError('service ' + name60(name) + ' has a binding that is not known');
 };
 
 // serviceOf reads a declared service.
@@ -173,7 +47,7 @@ const serviceOf = (run, name, binding) => {
     throw absentError(name);
   }
   if (!binding.made) {
-    binding.value = makeService(run, name, binding.json);
+    binding.value = parts('service').makeService(run, name, binding.json);
     binding.made = true;
   }
   return binding.value;
@@ -206,46 +80,13 @@ const listen = (run, verb, event, fn, options) => {
   );
 };
 
-const provide = (run, name, value) => {
-  active(run);
-  if (typeof name !== 'string' || name === '') {
-    throw typeError('ctx.provide(name, value): the name is a non-empty string, got ' + kindOf(name));
-  }
-  if (isObject(value) && facades.has(value)) {
-    throw typeError(CONTEXT_SHOWN(name));
-  }
-  const entry = addFunction(run, 'service', undefined, null);
-  if (!isObject(value)) {
-    try {
-      return enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"value","value":' + encodeValue(value) + '}}');
-    } catch (e) {
-      dropFunction(entry);
-      throw e;
-    }
-  }
-  let e;
-  try {
-    e = parts('peer').exportValue(value, run, name);
-    e.pinned++;
-    const off = enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"peer","handle":' + e.handle + '}}');
-    entry.extra = () => parts('peer').unpin(e);
-    return off;
-  } catch (error) {
-    dropFunction(entry);
-    if (e !== undefined) {
-      parts('peer').unpin(e);
-    }
-    throw error;
-  }
-};
-
 const getService = (run, name) => {
   active(run);
   if (typeof name !== 'string') {
     throw typeError('ctx.get(name) takes the name of a service, got ' + kindOf(name));
   }
   if (name === 'tools') {
-    return run.tools;
+    return toolsOf(run);
   }
   const binding = run.bindings.get(name);
   if (binding !== undefined) {
@@ -260,21 +101,25 @@ const getService = (run, name) => {
 const refuseWrite = readOnly('ctx');
 const refuseShape = unchangeable('ctx');
 
+// timerVerb makes one of the timer verbs when it is first asked for.
+const timerNames = {
+  __proto__: null,
+  timeout: true, interval: true, setTimeout: true, setInterval: true, clearTimeout: true, clearInterval: true, throttle: true, debounce: true,
+};
+const timerVerb = (run, name) =>
+  timerNames[name] &&
+  (run.verbs[name] = (...args) => {
+    run.timer ??= parts('timer').makeTimerVerbs(run);
+    return apply(run.timer[name], undefined, args);
+  });
+
 // makeFacade returns the ctx of a run.
 const makeFacade = (run) => {
   const verbs = create(null);
-  for (let i = 0; i < timerNames.length; i++) {
-    const verb = timerNames[i];
-    verbs[verb] = (...args) => {
-      run.timer ??= parts('timer').makeTimerVerbs(run);
-      return apply(run.timer[verb], undefined, args);
-    };
-  }
   run.verbs = verbs;
-  run.tools = makeTools(run);
   verbs.on = (event, fn, options) => listen(run, 'on', event, fn, options);
   verbs.once = (event, fn, options) => listen(run, 'once', event, fn, options);
-  verbs.provide = (name, value) => provide(run, name, value);
+  verbs.provide = (name, value) => parts('service').provide(run, name, value);
   verbs.effect = (setup, label) => parts('effect').addEffect(run, setup, label);
   verbs.get = (name) => getService(run, name);
   const ctx = new NativeProxy(create(null), {
@@ -284,12 +129,12 @@ const makeFacade = (run) => {
         return undefined;
       }
       active(run);
-      const verb = verbs[key];
+      const verb = verbs[key] || timerVerb(run, key);
       if (verb !== undefined) {
         return verb;
       }
       if (key === 'tools') {
-        return run.tools;
+        return toolsOf(run);
       }
       const binding = run.bindings.get(key);
       if (binding !== undefined) {
@@ -300,7 +145,7 @@ const makeFacade = (run) => {
       }
       throw !parts('teach').isWithheld(key) && isLive(run, key) ? notInjected(key) : parts('teach').notExposed(key);
     },
-    has: (_, key) => typeof key === 'string' && (key === 'tools' || verbs[key] !== undefined || run.bindings.has(key)),
+    has: (_, key) => typeof key === 'string' && (key === 'tools' || verbs[key] !== undefined || timerNames[key] === true || run.bindings.has(key)),
     set: refuseWrite,
     defineProperty: refuseWrite,
     deleteProperty: refuseShape,

@@ -18,23 +18,23 @@ const redirects = {
 };
 const CODE = 'code cannot be made from text here; write it in the plugin, or mount a second plugin with cordis_mount';
 
-const trap = (name, redirect) => {
+const trap = (name) => {
   const f = function () {
-    throw new NativeError(name + SANDBOX + redirect);
+    throw new NativeError(name + SANDBOX + (redirects[name] || CODE));
   };
   hide(f, 'name', name);
   return f;
 };
 
 for (let names = keysOf(redirects), i = 0; i < names.length; i++) {
-  hide(globalThis, names[i], trap(names[i], redirects[names[i]]));
+  hide(globalThis, names[i], trap(names[i]));
 }
 
 // Making code from text: the engine's parser is its weak spot when memory is
 // short, so nothing of a running mount reaches it.
-hide(globalThis, 'eval', trap('eval', CODE));
+hide(globalThis, 'eval', trap('eval'));
 const trapConstructor = (name, prototype) => {
-  const f = trap(name, CODE);
+  const f = trap(name);
   defineProperty(f, 'prototype', { __proto__: null, value: prototype, writable: false, enumerable: false, configurable: false });
   defineProperty(prototype, 'constructor', { __proto__: null, value: f, writable: true, enumerable: false, configurable: true });
   return f;

@@ -25,6 +25,11 @@ const readPart = (name) => {
 
 const addPart = (name, make) => {
   if (made[name] === undefined) {
+    if (core.classOf === undefined) {
+      for (let names = keysOf(partMethods), i = 0; i < names.length; i++) {
+        core[names[i]] = uncurry(partMethods[names[i]]);
+      }
+    }
     made[name] = make(core);
   }
 };

@@ -66,6 +66,12 @@ var (
 
 // The files of the parts.
 var (
+	//go:embed definetool.js
+	defineToolJS string
+	//go:embed inject.js
+	injectJS string
+	//go:embed service.js
+	serviceJS string
 	//go:embed exact.js
 	exactJS string
 	//go:embed inspect.js
@@ -110,6 +116,9 @@ var allParts = sync.OnceValue(func() []Part {
 		return Part{Name: name, Source: "(function (core) {\n'use strict';\n" + strings.Join(files, "") + "})"}
 	}
 	return []Part{
+		part("tool", defineToolJS),
+		part("inject", injectJS),
+		part("service", serviceJS),
 		part("exact", exactJS),
 		part("inspect", inspectJS),
 		part("encoding", encodingJS),

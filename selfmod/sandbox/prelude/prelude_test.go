@@ -22,22 +22,26 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// What a listener, a tool and a body without services need is in the core.
+// What a listener and a body without services need is in the core; a tool needs
+// one part.
 func TestPartsAreReadWhenNeeded(t *testing.T) {
 	m := newMachine(t)
 	m.run("return async (ctx) => { ctx.on('tools/change', () => console.log('changed')); return () => {} }", "{}")
 	m.call("invoke", "listener", "1", `{"args":[],"next":false}`)
+	if len(m.parts) > 0 {
+		t.Errorf("parts %v were read for a listener", m.parts)
+	}
 	tool(m, "async execute(args) { return { a: [args, 1, null] } }")
 	if got := m.call("invoke", "tool", "3", toolArgs); got[0] != '=' {
 		t.Error(got)
 	}
 	m.dispatch("drop", "9:1")
 	m.dispatch("retire", "1")
-	if len(m.parts) > 0 {
-		t.Errorf("parts %v were read", m.parts)
+	if got := strings.Join(m.parts, " "); got != "tool" {
+		t.Errorf("parts %s were read for a tool", got)
 	}
 	m.load("new TextEncoder(); new TextDecoder(); btoa('x'); console.log({}); return 1")
-	if got := strings.Join(m.parts, " "); got != "encoding inspect exact" {
+	if got := strings.Join(m.parts, " "); got != "tool encoding inspect exact" {
 		t.Errorf("parts %s were read", got)
 	}
 }

@@ -23,11 +23,9 @@ const FunctionPrototype = Function.prototype;
 const create = Object.create;
 const freeze = Object.freeze;
 const keysOf = Object.keys;
-const isFrozen = Object.isFrozen;
 const hasOwn = Object.hasOwn;
 const defineProperty = Object.defineProperty;
 const isArray = Array.isArray;
-const classOf = uncurry(ObjectPrototype.toString);
 const functionText = uncurry(FunctionPrototype.toString);
 const isPrototypeOf = uncurry(ObjectPrototype.isPrototypeOf);
 
@@ -42,12 +40,9 @@ const stringStartsWith = uncurry(String.prototype.startsWith);
 const charCodeAt = uncurry(String.prototype.charCodeAt);
 const fromCharCode = String.fromCharCode;
 const symbolText = uncurry(Symbol.prototype.toString);
-const bigintText = uncurry(BigInt.prototype.toString);
 const symbolFor = Symbol.for;
 const symbolKeyFor = Symbol.keyFor;
 const isFiniteNumber = Number.isFinite;
-const isInteger = Number.isInteger;
-const floor = Math.floor;
 const min = Math.min;
 const now = Date.now;
 const parseJSON = JSON.parse;
@@ -68,16 +63,7 @@ const NativeDate = Date;
 const NativeRegExp = RegExp;
 const NativeWeakRef = WeakRef;
 const NativeRegistry = FinalizationRegistry;
-const registerWith = uncurry(FinalizationRegistry.prototype.register);
-const weakDeref = uncurry(WeakRef.prototype.deref);
-const dateValue = uncurry(Date.prototype.getTime);
-const dateISO = uncurry(Date.prototype.toISOString);
-const mapEach = uncurry(Map.prototype.forEach);
-const setEach = uncurry(Set.prototype.forEach);
-const mapSet = uncurry(Map.prototype.set);
-const setAdd = uncurry(Set.prototype.add);
 const mapSize = uncurry(getOwnPropertyDescriptor(Map.prototype, 'size').get);
-const setSize = uncurry(getOwnPropertyDescriptor(Set.prototype, 'size').get);
 
 const NativeUint8Array = Uint8Array;
 const NativeUint16Array = Uint16Array;
@@ -85,22 +71,37 @@ const NativeArrayBuffer = ArrayBuffer;
 const NativeDataView = DataView;
 const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
 const typedTag = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, NativeSymbol.toStringTag).get);
-const typedBuffer = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'buffer').get);
-const typedOffset = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'byteOffset').get);
-const typedBytes = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'byteLength').get);
-const typedLength = uncurry(getOwnPropertyDescriptor(TypedArrayPrototype, 'length').get);
-const typedSlice = uncurry(TypedArrayPrototype.slice);
-const typedSubarray = uncurry(TypedArrayPrototype.subarray);
-const typedSet = uncurry(TypedArrayPrototype.set);
-const bufferBytes = uncurry(getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength').get);
-const bufferTransfer = uncurry(ArrayBuffer.prototype.transfer);
-const viewBuffer = uncurry(getOwnPropertyDescriptor(DataView.prototype, 'buffer').get);
-const viewOffset = uncurry(getOwnPropertyDescriptor(DataView.prototype, 'byteOffset').get);
-const viewBytes = uncurry(getOwnPropertyDescriptor(DataView.prototype, 'byteLength').get);
-const toBase64 = uncurry(Uint8Array.prototype.toBase64);
 const fromBase64 = Uint8Array.fromBase64;
-const regexpSource = uncurry(getOwnPropertyDescriptor(RegExp.prototype, 'source').get);
-const regexpFlags = uncurry(getOwnPropertyDescriptor(RegExp.prototype, 'flags').get);
+
+// What only parts call is captured as it is, and uncurried for them in core when
+// the first part is read: a bound function costs a machine more than its target.
+const partMethods = {
+  __proto__: null,
+  classOf: ObjectPrototype.toString,
+  bigintText: BigInt.prototype.toString,
+  registerWith: FinalizationRegistry.prototype.register,
+  weakDeref: WeakRef.prototype.deref,
+  dateValue: Date.prototype.getTime,
+  dateISO: Date.prototype.toISOString,
+  mapEach: Map.prototype.forEach,
+  setEach: Set.prototype.forEach,
+  mapSet: Map.prototype.set,
+  setAdd: Set.prototype.add,
+  setSize: getOwnPropertyDescriptor(Set.prototype, 'size').get,
+  typedBuffer: getOwnPropertyDescriptor(TypedArrayPrototype, 'buffer').get,
+  typedOffset: getOwnPropertyDescriptor(TypedArrayPrototype, 'byteOffset').get,
+  typedBytes: getOwnPropertyDescriptor(TypedArrayPrototype, 'byteLength').get,
+  typedLength: getOwnPropertyDescriptor(TypedArrayPrototype, 'length').get,
+  typedSet: TypedArrayPrototype.set,
+  bufferBytes: getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength').get,
+  bufferTransfer: ArrayBuffer.prototype.transfer,
+  viewBuffer: getOwnPropertyDescriptor(DataView.prototype, 'buffer').get,
+  viewOffset: getOwnPropertyDescriptor(DataView.prototype, 'byteOffset').get,
+  viewBytes: getOwnPropertyDescriptor(DataView.prototype, 'byteLength').get,
+  toBase64: Uint8Array.prototype.toBase64,
+  regexpSource: getOwnPropertyDescriptor(RegExp.prototype, 'source').get,
+  regexpFlags: getOwnPropertyDescriptor(RegExp.prototype, 'flags').get,
+};
 
 const GeneratorFunctionPrototype = getPrototypeOf(function* () {});
 const AsyncFunctionPrototype = getPrototypeOf(async function () {});

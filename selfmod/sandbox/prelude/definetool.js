@@ -1,0 +1,462 @@
+// A part: harness.defineTool, registering tools, and entering them.
+
+const {
+  FAST_DEPTH, LIMITS, MAX_MESSAGE, NativeProxy, NativeRangeError, active, addFunction, answer, apply, askSync,
+  attempt, charCodeAt, create, cut, digits, enlist, facades, failed, finish, freeze, host, isArray, isData,
+  isFiniteNumber, isObject, isProbe, isRecord, jsonOf, keysOf, kindOf, labels, list, losslessText, lossy, messageOf,
+  newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readOnly, send, show, stringify,
+  typeError, unchangeable,
+} = core;
+
+// definitions: what defineTool returned → { name, execute, output, … }. The
+// marker that cannot be forged.
+const definitions = newWeakMap();
+
+const toolError = (name, text) => typeError('harness.defineTool ' + (name === '' ? '' : quoteName(name, 64) + ' ') + text);
+
+// specText is the JSON text of a schema written by the author.
+const specText = (name, root, v) => {
+  try {
+    return isData(v, nothing, 0) ? stringify(v, root) : parts('exact').exactText(v, root);
+  } catch (e) {
+    const l = lossy(e);
+    if (l === undefined) {
+      throw e;
+    }
+    const hint = l.hint === '' ? '' : '; ' + l.hint;
+    switch (l.kind) {
+      case 'circular':
+        throw toolError(name, l.path + ' is circular');
+      case 'deep':
+        throw toolError(name, l.path + ' ' + l.what);
+      case 'keys':
+        throw toolError(name, l.path + ' must contain only own enumerable string keys (it ' + l.what + hint + ')');
+    }
+    throw toolError(name, l.path + ' must be lossless JSON data (it ' + l.what + hint + ')');
+  }
+};
+
+const validName = (name) => {
+  for (let i = 0; i < name.length; i++) {
+    const c = charCodeAt(name, i);
+    if (!((c >= 48 && c <= 57) || (c >= 65 && c <= 90) || (c >= 97 && c <= 122) || c === 95 || c === 45)) {
+      return false;
+    }
+  }
+  return name.length >= 1 && name.length <= 64;
+};
+
+const optionalFunction = (name, what, f) => {
+  if (f !== undefined && f !== null && typeof f !== 'function') {
+    throw toolError(name, what + ' must be a function when present, got ' + kindOf(f));
+  }
+  return typeof f === 'function' ? f : undefined;
+};
+
+const EXAMPLE = " — e.g. output: { schema: { type: 'string' }, render(args, value) { return [{ type: 'text', text: value }] } }";
+
+const checkHead = (options) => {
+  const name = options.name;
+  if (typeof name !== 'string') {
+    throw toolError('', 'name must be a string, got ' + kindOf(name));
+  }
+  if (!validName(name)) {
+    throw toolError(name, 'name must match ' + LIMITS.toolName);
+  }
+  const description = options.description;
+  if (description !== undefined && typeof description !== 'string') {
+    throw toolError(name, 'description must be a string, got ' + kindOf(description));
+  }
+  const title = options.title;
+  if (title !== undefined && typeof title !== 'string') {
+    throw toolError(name, 'title must be a string when present, got ' + kindOf(title));
+  }
+  const timeoutMs = options.timeoutMs;
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && isFiniteNumber(timeoutMs) && timeoutMs > 0)) {
+    throw toolError(name, 'timeoutMs must be a positive finite number, got ' + kindOf(timeoutMs));
+  }
+  return { __proto__: null, name, description: description === undefined ? '' : description, title, timeoutMs };
+};
+
+// defineTool checks in the order of the documentation, reads each property once,
+// and lets the worker validate both schemas.
+const defineTool = (options) => {
+  if (!isRecord(options)) {
+    throw toolError('', 'options must be an object { name, description, parameters, output, execute }, got ' + kindOf(options));
+  }
+  const d = checkHead(options);
+  const name = d.name;
+  const parameters = options.parameters;
+  if (!isRecord(parameters)) {
+    throw toolError(name, 'parameters must be a ParameterSchemaSpec object, got ' + kindOf(parameters) + ' (use parameters: {} for a tool without parameters)');
+  }
+  d.parameters = specText(name, 'parameters', parameters);
+  const output = options.output;
+  const schema = isRecord(output) ? output.schema : undefined;
+  if (schema === undefined) {
+    throw toolError(name, 'output must declare { schema, render, presentationMeta? }' + EXAMPLE);
+  }
+  d.output = output;
+  d.render = output.render;
+  if (typeof d.render !== 'function') {
+    throw toolError(name, 'output.render must be a function' + EXAMPLE);
+  }
+  d.meta = optionalFunction(name, 'output.presentationMeta', output.presentationMeta);
+  d.options = options;
+  d.execute = options.execute;
+  if (typeof d.execute !== 'function') {
+    throw toolError(name, 'execute must be a function: async execute(args, exec) { return value }, got ' + kindOf(d.execute));
+  }
+  d.safe = optionalFunction(name, 'isConcurrencySafe', options.isConcurrencySafe);
+  d.presentCall = optionalFunction(name, 'presentCall', options.presentCall);
+  d.presentResult = optionalFunction(name, 'presentResult', options.presentResult);
+  d.finalize = optionalFunction(name, 'finalizeContent', options.finalizeContent);
+  d.schema = specText(name, 'output.schema', schema);
+  answer(host('check', '{"name":' + quote(name) + ',"parameters":' + d.parameters + ',"output":' + d.schema + '}'));
+  const tool = freeze({ name, description: d.description, parameters, output, execute: d.execute });
+  definitions.set(tool, d);
+  labels.set(tool, 'tool ' + quote(name));
+  return tool;
+};
+
+const NOT_DEFINED = 'dynamic tool registration must use a tool returned by harness.defineTool(...)';
+
+const registerIn = (run, tool) => {
+  active(run);
+  const d = isObject(tool) ? definitions.get(tool) : undefined;
+  if (d === undefined) {
+    throw typeError(NOT_DEFINED + ', got ' + kindOf(tool));
+  }
+  const entry = addFunction(run, 'tool', undefined, d);
+  const has = (f) => (f === undefined ? 'false' : 'true');
+  return enlist(
+    entry,
+    'tool',
+    '{"fn":' + entry.id + ',"name":' + quote(d.name) + ',"description":' + quote(d.description) +
+      (d.title === undefined ? '' : ',"title":' + quote(d.title)) +
+      ',"parameters":' + d.parameters + ',"output":' + d.schema +
+      (d.timeoutMs === undefined ? '' : ',"timeoutMs":' + d.timeoutMs) +
+      ',"has":{"render":true,"meta":' + has(d.meta) + ',"finalize":' + has(d.finalize) + ',"safe":' + has(d.safe) +
+      ',"presentCall":' + has(d.presentCall) + ',"presentResult":' + has(d.presentResult) + '}}',
+  );
+};
+
+const registerTool = (ctx, tool) => {
+  const run = isObject(ctx) ? facades.get(ctx) : undefined;
+  if (run === undefined) {
+    const swapped = isObject(ctx) && definitions.has(ctx) ? ' The tool comes second.' : '';
+    throw typeError('harness.registerTool(ctx, tool): the first argument must be the ctx that apply(ctx) received, got ' + kindOf(ctx) + '.' + swapped);
+  }
+  return registerIn(run, tool);
+};
+
+// makeTools makes the ctx.tools of a run.
+const makeTools = (run) => {
+  const members = {
+    __proto__: null,
+    register: (tool) => registerIn(run, tool),
+    schemas: () => {
+      active(run);
+      return askSync(run, 'schemas', '{}');
+    },
+    get: (name) => {
+      active(run);
+      if (typeof name !== 'string') {
+        throw typeError('ctx.tools.get(name) takes a string, got ' + kindOf(name));
+      }
+      return askSync(run, 'get', '{"name":' + quote(name) + '}');
+    },
+  };
+  const tools = new NativeProxy(create(null), {
+    __proto__: null,
+    get(_, key) {
+      if (typeof key === 'symbol') {
+        return undefined;
+      }
+      active(run);
+      const m = members[key];
+      if (m !== undefined || isProbe(key)) {
+        return m;
+      }
+      throw parts('teach').toolsNotExposed(key);
+    },
+    has: (_, key) => key === 'register' || key === 'schemas' || key === 'get',
+    set: readOnly('ctx.tools'),
+    defineProperty: unchangeable('ctx.tools'),
+    deleteProperty: unchangeable('ctx.tools'),
+    setPrototypeOf: unchangeable('ctx.tools'),
+    preventExtensions: unchangeable('ctx.tools'),
+  });
+  facades.set(tools, run);
+  labels.set(tools, 'ctx.tools');
+  return tools;
+};
+
+// exec is the second argument of execute.
+
+const progressNumber = (k, v) => {
+  if (v === undefined) {
+    return '';
+  }
+  if (typeof v !== 'number' || !isFiniteNumber(v)) {
+    throw typeError('exec.progress: ' + k + ' must be a finite number, got ' + kindOf(v));
+  }
+  return ',"' + k + '":' + v;
+};
+
+const sendProgress = (call, p) => {
+  const report = typeof p === 'string' ? { __proto__: null, text: p } : p;
+  if (!isRecord(report)) {
+    throw typeError('exec.progress takes { text?, done?, total? }, got ' + kindOf(p));
+  }
+  const text = report.text;
+  if (text !== undefined && typeof text !== 'string') {
+    throw typeError('exec.progress: text must be a string, got ' + kindOf(text));
+  }
+  const done = progressNumber('done', report.done);
+  const total = progressNumber('total', report.total);
+  if (!call.finished) {
+    send(call.id, call.run, 'progress', '{"call":' + digits(call.id) + (text === undefined ? '' : ',"text":' + quote(cut(text, LIMITS.progress))) + done + total + '}');
+  }
+};
+
+const deferContext = (call, message) => {
+  let text;
+  try {
+    text = losslessText(message, 'message');
+  } catch (e) {
+    const l = lossy(e);
+    throw l === undefined ? e : typeError('exec.deferContext: the message must be lossless JSON data: ' + e.message);
+  }
+  if (!call.finished) {
+    send(call.id, call.run, 'defer', '{"call":' + digits(call.id) + ',"message":' + text + '}');
+  }
+};
+
+// Exec gives its functions by getters, so that they cost nothing until they are
+// used and still work when they are taken out of it.
+class Exec {
+  #call;
+  constructor(call, head, args) {
+    this.#call = call;
+    show(this, 'callId', own(head, 'callId'));
+    show(this, 'rootCallId', own(head, 'rootCallId'));
+    show(this, 'name', own(head, 'name'));
+    show(this, 'arguments', args);
+    freeze(this);
+  }
+  get signal() {
+    const call = this.#call;
+    if (call.signal === null) {
+      call.signal = parts('abort').makeSignal();
+      if (call.aborted) {
+        parts('abort').fire(call.signal, call.reason);
+      }
+    }
+    return call.signal;
+  }
+  get progress() {
+    const call = this.#call;
+    return (p) => sendProgress(call, p);
+  }
+  get deferContext() {
+    const call = this.#call;
+    return (message) => deferContext(call, message);
+  }
+  get concludeTurn() {
+    const call = this.#call;
+    return () => {
+      if (!call.finished) {
+        send(call.id, call.run, 'conclude', '{"call":' + digits(call.id) + '}');
+      }
+    };
+  }
+}
+freeze(Exec.prototype);
+const makeExec = (call, head, args) => new Exec(call, head, args);
+
+// Checks of what the members return.
+
+const resultTooLarge = (n) =>
+  new NativeRangeError('harness.defineTool execute result is ' + n + ' bytes of JSON; the limit is ' + LIMITS.result + '. Return a part, or a summary and where the rest is.');
+
+const resultText = (v) => {
+  if (typeof v === 'string' && v.length > LIMITS.result) {
+    throw resultTooLarge(v.length + 2); // before a second copy of it takes the memory
+  }
+  let text;
+  try {
+    text = losslessText(v, 'value');
+  } catch (e) {
+    const l = lossy(e);
+    if (l === undefined) {
+      throw e;
+    }
+    const where = l.path === 'value' ? 'it ' + l.what : messageOf(e);
+    const hint = v === undefined ? 'did execute forget to return?' : l.hint;
+    throw typeError('harness.defineTool execute result must be lossless JSON data: ' + where + (hint === '' ? '' : ' — ' + hint));
+  }
+  if (text.length > LIMITS.result) {
+    throw resultTooLarge(text.length);
+  }
+  return text;
+};
+
+// preview is compact JSON cut at LIMITS.preview.
+const preview = (v) => {
+  if (v === undefined) {
+    return 'undefined';
+  }
+  let text;
+  try {
+    text = losslessText(v, 'value');
+  } catch {
+    text = typeof v === 'object' ? parts('inspect').inspect(v, LIMITS.preview) : kindOf(v);
+  }
+  return cut(text, LIMITS.preview);
+};
+
+const contentText = (what, v) => {
+  let ok = isArray(v);
+  for (let i = 0; ok && i < v.length; i++) {
+    ok = isRecord(v[i]) && typeof v[i].type === 'string';
+  }
+  if (!ok) {
+    throw typeError(what + ' returned ' + preview(v) + " — it must return an ARRAY of content blocks:\n  ✓ return [{ type: 'text', text: String(value) }]");
+  }
+  return jsonOf(what + ' result', v);
+};
+
+// enterTool runs execute, then render, then presentationMeta, each an entry of
+// its own; the failures of the last two travel beside the value.
+const enterTool = (call, d, a) => {
+  const args = freezeDeep(own(a, 'args'));
+  const head = own(a, 'exec');
+  const withMeta = d.meta !== undefined && own(head, 'nested') !== true;
+  let text;
+  let copy;
+  const project = () => {
+    phase(call, 'render');
+    attempt(
+      () => apply(d.render, d.output, [args, copy]),
+      (v) => {
+        text += ',"content":' + contentText('output.render', v);
+        meta();
+      },
+      (e) => {
+        text += ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE));
+        meta();
+      },
+    );
+  };
+  const meta = () => {
+    if (!withMeta) {
+      return finish(call, '=' + text + '}');
+    }
+    phase(call, 'presentationMeta');
+    attempt(
+      () => apply(d.meta, d.output, [args, copy]),
+      (v) => {
+        text += v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v);
+        finish(call, '=' + text + '}');
+      },
+      (e) => {
+        text += ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE));
+        finish(call, '=' + text + '}');
+      },
+    );
+  };
+  attempt(
+    () => apply(d.execute, d.options, [args, makeExec(call, head, args)]),
+    (v) => {
+      const value = resultText(v);
+      copy = isObject(v) ? freezeDeep(parseJSON(value)) : v;
+      text = '{"value":' + value;
+      project();
+    },
+    (e) => finish(call, failed(e)),
+  );
+};
+
+const thisValue = (a) => freezeDeep(own(a, 'value'));
+
+// members: the other kinds of entry into a tool.
+const toolMembers = {
+  __proto__: null,
+  render: (call, d, a) =>
+    once(call, () => apply(d.render, d.output, [freezeDeep(own(a, 'args')), thisValue(a)]), (v) => contentText('output.render', v)),
+  meta: (call, d, a) =>
+    once(call, () => (d.meta === undefined ? undefined : apply(d.meta, d.output, [freezeDeep(own(a, 'args')), thisValue(a)])), (v) =>
+      v === undefined ? '' : jsonOf('output.presentationMeta result', v),
+    ),
+  finalize: (call, d, a) =>
+    once(
+      call,
+      () => (d.finalize === undefined ? undefined : apply(d.finalize, d.options, [makeExec(call, own(a, 'exec'), freezeDeep(own(own(a, 'exec'), 'arguments'))), freezeDeep(own(a, 'result'))])),
+      (v) => (v === undefined ? '' : contentText('finalizeContent', v)),
+    ),
+  safe: (call, d, a) =>
+    finish(call, (d.safe === undefined ? undefined : apply(d.safe, d.options, [freezeDeep(own(a, 'args'))])) === true ? '=true' : '=false'),
+  presentCall: (call, d, a) =>
+    once(call, () => (d.presentCall === undefined ? undefined : apply(d.presentCall, d.options, [freezeDeep(own(a, 'args'))])), (v) => cardText('presentCall', v)),
+  presentResult: (call, d, a) =>
+    once(
+      call,
+      () => (d.presentResult === undefined ? undefined : apply(d.presentResult, d.options, [freezeDeep(own(a, 'args')), freezeDeep(own(a, 'result'))])),
+      (v) => cardText('presentResult', v),
+    ),
+};
+
+const cardText = (what, v) => (v === undefined || v === null ? '' : jsonOf(what + ' result', v));
+
+// freezeDeep freezes what came out of parseJSON.
+const freezeDeep = (v) => {
+  if (typeof v === 'object' && v !== null) {
+    freezeAt(v, 0);
+  }
+  return v;
+};
+
+const freezeAt = (o, depth) => {
+  if (depth > FAST_DEPTH) {
+    return freezeIteratively(o);
+  }
+  freeze(o);
+  if (isArray(o)) {
+    const n = o.length;
+    for (let i = 0; i < n; i++) {
+      const m = o[i];
+      if (typeof m === 'object' && m !== null) {
+        freezeAt(m, depth + 1);
+      }
+    }
+    return;
+  }
+  const keys = keysOf(o);
+  const n = keys.length;
+  for (let i = 0; i < n; i++) {
+    const m = o[keys[i]];
+    if (typeof m === 'object' && m !== null) {
+      freezeAt(m, depth + 1);
+    }
+  }
+};
+
+const freezeIteratively = (v) => {
+  const stack = list();
+  stack[0] = v;
+  while (stack.length > 0) {
+    const o = stack[stack.length - 1];
+    stack.length--;
+    freeze(o);
+    const keys = keysOf(o);
+    for (let i = 0; i < keys.length; i++) {
+      const m = o[keys[i]];
+      if (typeof m === 'object' && m !== null) {
+        stack[stack.length] = m;
+      }
+    }
+  }
+};
+
+return { defineTool, registerTool, enterTool, makeTools, members: toolMembers };
