@@ -25,14 +25,15 @@ func TestComposeInEveryOrder(t *testing.T) {
 			for _, i := range order {
 				ids[i] = r.Mount(codes[i])
 			}
+			chain := fmt.Sprintf("one (%s), two (%s), end (%s", ids[1], ids[2], ids[3])
 			r.Works(r.Call("end", nil), "two of one of base")
 			receipt := r.Unmount(ids[0])
-			hasAll(t, receipt, "Gone tools: end.", "Gone services: base.", "Parked until a service comes back: one, two, end.")
+			hasAll(t, receipt, "Gone tools: end.", "Gone services: base.", "Parked until a service comes back: "+chain+").")
 			r.Fails(r.Call("end", nil), "unknown tool", ids[0])
 			hasAll(t, stateOf(r, ids[1]), "pending", "waiting for: base")
 			hasAll(t, stateOf(r, ids[3]), "pending", "waiting for: two")
 			res := r.Call("cordis_mount", map[string]string{"code": provider("base again", "base", "another base")})
-			r.Works(res, "Became active: one, two, end.")
+			r.Works(res, "Became active: "+chain+"; tools: end).")
 			r.Works(r.Call("end", nil), "two of one of another base")
 			hasAll(t, stateOf(r, ids[3]), "running")
 			for _, i := range order {

@@ -109,8 +109,8 @@ func (m model) wrong(r *selfmodtest.Rig) string {
 			return fmt.Sprintf("%s answers %s, want %q", p, got, want)
 		}
 	}
-	if lines := strings.Count(report, "\n- Temporary Plugin "); lines != len(m) {
-		return fmt.Sprintf("there are %d mounts, want %d:\n%s", lines, len(m), report)
+	if lines := strings.Count(report, "\n- Temporary Plugin "); lines != len(m)+1 {
+		return fmt.Sprintf("there are %d mounts, want %d:\n%s", lines, len(m)+1, report)
 	}
 	return ""
 }
@@ -123,6 +123,7 @@ func TestPrograms(t *testing.T) {
 	defer setFlag(t, "rapid.steps", "20")()
 	rapid.Check(t, func(rt *rapid.T) {
 		r := selfmodtest.New(t, small)
+		pulse := r.Mount(selfmodtest.Tool("pulse", "return 'here'"))
 		before := r.Root.Runtime().Digest()
 		m := model{}
 		kills := 0
@@ -181,6 +182,7 @@ func TestPrograms(t *testing.T) {
 				}
 				kills++
 				_ = syscall.Kill(pids[0], syscall.SIGKILL)
+				eventuallyHas(r, "the worker's return", func() string { return stateOf(r, pulse) }, "[running]", fmt.Sprintf("mounted again from its source %d time", kills))
 				deadline := time.Now().Add(selfmodtest.Wait)
 				for wrong := "?"; wrong != ""; {
 					if wrong = m.wrong(r); wrong != "" && time.Now().After(deadline) {

@@ -139,7 +139,7 @@ func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit ti
 			return outcome{err: &Error{Code: wire.CodeTooLarge, Mount: c.vm.name(), Entry: c.what(), Cause: err.Error()}}
 		}
 		p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
-		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.what(), Cause: "its pipe broke"}}
+		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.what(), Cause: "its pipe broke", Worker: p.num}}
 	}
 	probe := p.cfg.VMTimeout + overdueAfter
 	timer := time.NewTimer(min(limit, probe))

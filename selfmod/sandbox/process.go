@@ -118,10 +118,16 @@ func start(ctx context.Context, cfg Config) (*process, error) {
 	if err != nil {
 		p.kill(&Error{Code: CodeDied, Cause: err.Error()}, 0)
 		<-p.dead
-		return nil, fmt.Errorf("start the worker: %w", err)
+		if errors.Is(err, errRefused) {
+			return nil, fmt.Errorf("start the worker: %w", err)
+		}
+		return nil, &Error{Code: CodeDied, Cause: "while it started: " + err.Error(), Worker: p.num}
 	}
 	return p, nil
 }
+
+// errRefused marks a worker that will never do.
+var errRefused = errors.New("refuse the worker")
 
 // wait starts the process and waits for its end on a thread of its own: the
 // worker is bound to the death of the thread that started it.

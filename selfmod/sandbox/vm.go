@@ -155,6 +155,11 @@ type Counters struct {
 func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loaded, error) {
 	var loaded wire.Loaded
 	p, err := s.process(ctx)
+	if e := (*Error)(nil); errors.As(err, &e) {
+		named := *e // others may wait for the same start
+		named.Mount, named.Entry = spec.ID, "the code"
+		return nil, loaded, &named
+	}
 	if err != nil {
 		return nil, loaded, err
 	}
