@@ -109,14 +109,20 @@ type bounds struct {
 type Part struct {
 	Name   string
 	Source string
+	// Hint is a word that the code of nearly every plugin has that will ask for the
+	// part, and hardly any other; "" for none. A machine that waits for such a
+	// plugin may have run the part already.
+	Hint string
 }
 
 var allParts = sync.OnceValue(func() []Part {
 	part := func(name string, files ...string) Part {
 		return Part{Name: name, Source: "(function (core) {\n'use strict';\n" + strings.Join(files, "") + "})"}
 	}
+	tool := part("tool", defineToolJS)
+	tool.Hint = "defineTool"
 	return []Part{
-		part("tool", defineToolJS),
+		tool,
 		part("inject", injectJS),
 		part("service", serviceJS),
 		part("exact", exactJS),

@@ -60,7 +60,7 @@ func (m *mount) host(op string, args []string) (string, bool, error) {
 	case "peerdone":
 		m.opPeerDone(args[0], args[1])
 	case "part":
-		return "", false, m.opPart(args[0])
+		return "", false, m.w.parts.run(m.vm, args[0])
 	case "console":
 		m.print(args[0], args[1])
 	}

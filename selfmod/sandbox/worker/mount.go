@@ -103,7 +103,7 @@ func (w *worker) frameLoad(f wire.Frame) error {
 
 // equip gives the mount its VM.
 func (w *worker) equip(m *mount) *wire.Fault {
-	vm, err := w.spare.take(m.load.MemoryMB)
+	vm, err := w.spare.take(m.load.MemoryMB, w.parts.hinted(m.load.Source))
 	if err != nil {
 		return &wire.Fault{Name: "Error", Code: wire.CodeMemory, Message: fmt.Sprintf("no VM for %s: %v", m.label, err)}
 	}

@@ -3,6 +3,8 @@ package worker
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -120,8 +122,8 @@ func compilePrelude(source string) ([]byte, error) {
 // preludeFile is the name of the prelude in stacks; package compile drops its frames.
 const preludeFile = "prelude.js"
 
-// newVM returns a VM that has run the prelude.
-func (w *worker) newVM(memoryMB int) (*qjs.VM, error) {
+// newVM returns a VM that has run the prelude and the part, "" for none.
+func (w *worker) newVM(memoryMB int, part string) (*qjs.VM, error) {
 	vm, err := qjs.New(qjs.Options{MemoryLimit: int64(memoryMB) << 20, MaxStackSize: qjs.DefaultStack})
 	if err != nil {
 		return nil, err
@@ -130,21 +132,29 @@ func (w *worker) newVM(memoryMB int) (*qjs.VM, error) {
 		vm.Close()
 		return nil, fmt.Errorf("run prelude: %w", err)
 	}
+	if part != "" {
+		if err := w.parts.run(vm, part); err != nil {
+			vm.Close()
+			return nil, err
+		}
+	}
 	return vm, nil
 }
 
-// spares keeps VMs ready, so that a mount does not wait for one. They are made
-// one at a time while nothing else runs, from the first Load on, with the memory
+// spares keeps VMs ready, so that a mount does not wait for one: as many that
+// have run a part with a hint as of those that have run none. They are made one
+// at a time while nothing else runs, from the first Load on, with the memory
 // limit of the last Load.
 type spares struct {
 	w        *worker
+	kinds    []string // the parts, "" first
 	want     int
 	wake     chan struct{}
 	finished chan struct{}
 
 	mu       sync.Mutex
 	memoryMB int
-	ready    []*qjs.VM
+	ready    map[string][]*qjs.VM // by kind
 	stopped  bool
 }
 
@@ -155,30 +165,58 @@ func newSpares(w *worker, want int) *spares {
 	case want < 0:
 		want = 0
 	}
-	s := &spares{w: w, want: want, wake: make(chan struct{}, 1), finished: make(chan struct{})}
+	s := idleSpares(w, want)
 	go s.fill()
 	return s
 }
 
-// take returns a VM with the memory limit: a ready one or a new one.
-func (s *spares) take(memoryMB int) (*qjs.VM, error) {
-	s.mu.Lock()
-	var stale []*qjs.VM
-	if s.memoryMB != memoryMB {
-		s.memoryMB, stale, s.ready = memoryMB, s.ready, nil
+// idleSpares is newSpares without the goroutine.
+func idleSpares(w *worker, want int) *spares {
+	return &spares{
+		w: w, kinds: append([]string{""}, w.parts.hints()...), want: want, wake: make(chan struct{}, 1),
+		finished: make(chan struct{}), ready: map[string][]*qjs.VM{},
 	}
-	var vm *qjs.VM
-	if n := len(s.ready); n > 0 {
-		vm, s.ready = s.ready[n-1], s.ready[:n-1]
+}
+
+// take returns a VM with the memory limit, if it can be one that is ready, and of
+// the kind if there is a choice.
+func (s *spares) take(memoryMB int, kind string) (*qjs.VM, error) {
+	s.mu.Lock()
+	var stale map[string][]*qjs.VM
+	if s.memoryMB != memoryMB {
+		s.memoryMB, stale, s.ready = memoryMB, s.ready, map[string][]*qjs.VM{}
+	}
+	vm := s.pop(kind)
+	for i := 0; vm == nil && i < len(s.kinds); i++ {
+		vm = s.pop(s.kinds[i])
 	}
 	s.mu.Unlock()
-	for _, old := range stale {
-		old.Close()
-	}
+	closeAll(stale)
 	if vm != nil {
 		return vm, nil
 	}
-	return s.w.newVM(memoryMB)
+	return s.w.newVM(memoryMB, kind)
+}
+
+// pop takes a ready VM of the kind, nil for none. Called with mu held.
+func (s *spares) pop(kind string) *qjs.VM {
+	list := s.ready[kind]
+	n := len(list)
+	if n == 0 {
+		return nil
+	}
+	vm := list[n-1]
+	list[n-1] = nil
+	s.ready[kind] = list[:n-1]
+	return vm
+}
+
+func closeAll(ready map[string][]*qjs.VM) {
+	for _, list := range ready {
+		for _, vm := range list {
+			vm.Close()
+		}
+	}
 }
 
 // kick is told that nothing runs.
@@ -189,14 +227,28 @@ func (s *spares) kick() {
 	}
 }
 
-// missing returns the memory limit of the VM to make next, 0 for none.
-func (s *spares) missing() int {
+// missing returns the memory limit and the kind of the VM to make next; a limit of
+// 0 for none.
+func (s *spares) missing() (memoryMB int, kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped || len(s.ready) >= s.want {
-		return 0
+	if s.stopped || s.count() >= s.want {
+		return 0, ""
 	}
-	return s.memoryMB
+	for _, k := range s.kinds[1:] {
+		if len(s.ready[k]) < len(s.ready[kind]) {
+			kind = k
+		}
+	}
+	return s.memoryMB, kind
+}
+
+// count is how many VMs are ready. Called with mu held.
+func (s *spares) count() (n int) {
+	for _, list := range s.ready {
+		n += len(list)
+	}
+	return n
 }
 
 func (s *spares) fill() {
@@ -209,24 +261,24 @@ func (s *spares) fill() {
 			return
 		}
 		for s.w.run.isIdle() {
-			memoryMB := s.missing()
+			memoryMB, kind := s.missing()
 			if memoryMB == 0 {
 				break
 			}
-			vm, err := s.w.newVM(memoryMB)
+			vm, err := s.w.newVM(memoryMB, kind)
 			if err != nil {
 				break // the next Load makes its own and reports why it cannot
 			}
-			s.put(vm, memoryMB)
+			s.put(vm, memoryMB, kind)
 		}
 	}
 }
 
-func (s *spares) put(vm *qjs.VM, memoryMB int) {
+func (s *spares) put(vm *qjs.VM, memoryMB int, kind string) {
 	s.mu.Lock()
-	keep := !s.stopped && s.memoryMB == memoryMB && len(s.ready) < s.want
+	keep := !s.stopped && s.memoryMB == memoryMB && s.count() < s.want
 	if keep {
-		s.ready = append(s.ready, vm)
+		s.ready[kind] = append(s.ready[kind], vm)
 	}
 	s.mu.Unlock()
 	if !keep {
@@ -242,25 +294,37 @@ func (s *spares) stop() {
 	ready := s.ready
 	s.ready = nil
 	s.mu.Unlock()
-	for _, vm := range ready {
-		vm.Close()
-	}
+	closeAll(ready)
 }
 
 // parts are what the prelude's core asks for when it is first needed, compiled
 // once for all VMs, when the first of them asks.
 type parts struct {
-	mu     sync.Mutex
-	source map[string]string
-	code   map[string][]byte
+	all  []prelude.Part
+	mu   sync.Mutex
+	code map[string][]byte
 }
 
-func newParts(all []prelude.Part) *parts {
-	p := &parts{source: map[string]string{}, code: map[string][]byte{}}
-	for _, one := range all {
-		p.source[one.Name] = one.Source
+func newParts(all []prelude.Part) *parts { return &parts{all: all, code: map[string][]byte{}} }
+
+// hints returns the parts that have one.
+func (p *parts) hints() (names []string) {
+	for _, one := range p.all {
+		if one.Hint != "" {
+			names = append(names, one.Name)
+		}
 	}
-	return p
+	return names
+}
+
+// hinted returns the part that the plugin will likely ask for, "" for none.
+func (p *parts) hinted(source string) string {
+	for _, one := range p.all {
+		if one.Hint != "" && strings.Contains(source, one.Hint) {
+			return one.Name
+		}
+	}
+	return ""
 }
 
 // bytecode returns a part's bytecode.
@@ -270,11 +334,11 @@ func (p *parts) bytecode(name string) ([]byte, error) {
 	if code, ok := p.code[name]; ok {
 		return code, nil
 	}
-	source, ok := p.source[name]
-	if !ok {
+	i := slices.IndexFunc(p.all, func(one prelude.Part) bool { return one.Name == name })
+	if i < 0 {
 		return nil, fmt.Errorf("the prelude has no part %q", name)
 	}
-	code, err := compilePrelude(source)
+	code, err := compilePrelude(p.all[i].Source)
 	if err != nil {
 		return nil, err
 	}
@@ -282,17 +346,17 @@ func (p *parts) bytecode(name string) ([]byte, error) {
 	return code, nil
 }
 
-// opPart runs a part in the VM that asks and hands its value to the dispatcher.
-func (m *mount) opPart(name string) error {
-	code, err := m.w.parts.bytecode(name)
+// run runs a part in the VM and hands its value to the dispatcher.
+func (p *parts) run(vm *qjs.VM, name string) error {
+	code, err := p.bytecode(name)
 	if err != nil {
 		return err
 	}
-	v, err := m.vm.RunBytecode(code)
+	v, err := vm.RunBytecode(code)
 	if err != nil {
 		return fmt.Errorf("run part %s of the prelude: %w", name, err)
 	}
 	defer v.Free()
-	_, _, err = m.vm.Call("part", name, v)
+	_, _, err = vm.Call("part", name, v)
 	return err
 }

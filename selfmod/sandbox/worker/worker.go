@@ -34,7 +34,7 @@ type Options struct {
 	wait time.Duration // see waitLimit; for tests
 }
 
-// DefaultSpare is how many VMs are kept ready after the first Load.
+// DefaultSpare is how many VMs are kept ready after the first Load, of all kinds.
 const DefaultSpare = 8
 
 // ErrProtocol is wrapped by Serve's error when the host sent what the protocol
