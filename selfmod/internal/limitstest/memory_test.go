@@ -32,7 +32,6 @@ var memoryHogs = map[string]string{
 	"join":             "Array(1e6).join('x'.repeat(1000))",
 	"json":             "let o = ['x'.repeat(1e6)]; for (;;) o = [JSON.stringify(o), JSON.stringify(o)]",
 	"symbols":          "const a = []; for (;;) a.push(Symbol('x'.repeat(100) + a.length))",
-	"microtasks":       "const f = () => { Promise.resolve().then(f); Promise.resolve().then(f) }; f(); await new Promise(() => {})",
 	"async_generators": "const a = []; for (;;) a.push((async function* () { yield 1 })().next())",
 	"globals":          "for (let i = 0; ; i++) globalThis['x' + i] = 'x'.repeat(1000)",
 }
