@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -105,8 +106,12 @@ func (x *executors) stop() bool {
 	}
 }
 
-// compilePrelude returns the prelude's bytecode.
+// compilePrelude returns the bytecode of the prelude's core or of a part: it comes
+// with the program, unless the script is another one.
 func compilePrelude(source string) ([]byte, error) {
+	if code := prelude.Bytecode(source, qjs.EngineVersion); code != nil && littleEndian() {
+		return code, nil
+	}
 	vm, err := qjs.New(qjs.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("compile prelude: %w", err)
@@ -118,6 +123,9 @@ func compilePrelude(source string) ([]byte, error) {
 	}
 	return code, nil
 }
+
+// littleEndian reports whether the engine's bytecode of such machines fits.
+func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }
 
 // preludeFile is the name of the prelude in stacks; package compile drops its frames.
 const preludeFile = "prelude.js"
