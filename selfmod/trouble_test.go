@@ -23,7 +23,7 @@ var small = selfmod.Config{VMTimeout: 300 * time.Millisecond, CallTimeout: 1500 
 // How long another call may take meanwhile: what is promised, times what a busy
 // machine adds.
 const (
-	prompt    = 4 * 100 * time.Millisecond
+	prompt    = 10 * 100 * time.Millisecond
 	replacing = 4 * 500 * time.Millisecond
 )
 
