@@ -154,7 +154,7 @@ func TestMounts(t *testing.T) {
 // TestManyHandles: functions and objects given to another plugin are bounded.
 func TestManyHandles(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *selfmod.Config) { c.VMTimeout, c.CallTimeout = 5*time.Second, 10*time.Second })
+	w := newWorld(t, func(c *selfmod.Config) { c.VMTimeout, c.CallTimeout = 20*time.Second, 25*time.Second })
 	provider := w.Mount("return { name: 'provider', apply(ctx) { ctx.provide('maker', { make: () => () => 1 }) } }")
 	user := w.Mount(strings.Replace(selfmodtest.Tool("user", fmt.Sprintf("const kept = []; for (let i = 0; i <= %d; i++) kept.push(ctx.maker.make()); return String(kept.length)", limits.Handles)), "['tools'", "['maker', 'tools'", 1))
 	w.meanwhile(promptly, func() { w.Fails(w.Call("user", nil), fmt.Sprint(limits.Handles)) })
