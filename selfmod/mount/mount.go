@@ -241,6 +241,7 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 	if err := vm.Apply(c.Context(), r.id, r.bindings()); err != nil {
 		return err
 	}
+	r.catchUp()
 	if guarded {
 		m.upSince.Store(uint64(tool.LastToken()))
 	}

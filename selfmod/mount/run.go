@@ -49,6 +49,10 @@ type run struct {
 	over   chan struct{} // closed when the run is retired
 	counts [kinds]atomic.Int64
 
+	bindMu  sync.Mutex // orders what the machine is told of optional services
+	applied bool
+	rebound []string // optional services that changed while apply ran
+
 	mu         sync.Mutex
 	lastEffect uint32
 	effects    map[uint32]*effect

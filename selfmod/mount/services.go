@@ -148,10 +148,33 @@ func (r *run) followOptional() error {
 	}
 	_, err := cordis.ServiceChanged.On(r.c, func(_ context.Context, ch cordis.ServiceChange) {
 		if optional[ch.Name] {
-			r.vm.Bind(r.id, ch.Name, r.bindingOf(ch.Name))
+			r.rebind(ch.Name)
 		}
 	})
 	return err
+}
+
+// rebind tells the machine what an optional service is bound to now. One that
+// changes while apply runs is told again afterwards: the machine may not have
+// known the run yet.
+func (r *run) rebind(name string) {
+	r.bindMu.Lock()
+	defer r.bindMu.Unlock()
+	if !r.applied {
+		r.rebound = append(r.rebound, name)
+	}
+	r.vm.Bind(r.id, name, r.bindingOf(name))
+}
+
+// catchUp repeats the bindings that changed while apply ran.
+func (r *run) catchUp() {
+	r.bindMu.Lock()
+	defer r.bindMu.Unlock()
+	r.applied = true
+	for _, name := range r.rebound {
+		r.vm.Bind(r.id, name, r.bindingOf(name))
+	}
+	r.rebound = nil
 }
 
 // live says whether anybody provides a service of that name.
