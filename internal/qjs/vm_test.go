@@ -304,3 +304,37 @@ func TestGoexit(t *testing.T) {
 		t.Errorf("after Goexit: %v; want ErrBroken", err)
 	}
 }
+
+// A trimmed VM keeps its state and its limits; inside an entry and after Close
+// nothing happens.
+func TestTrim(t *testing.T) {
+	vm := open(t, Options{MaxStackSize: 500})
+	const deep = "var n = 0; (function f() { n++; f() })()"
+	want(t, vm, "var kept = { a: [1, 2] }; __hold((op) => op + __host('x')); 1", "1")
+	overflow := func() string {
+		_, err := eval(vm, deep)
+		wantKind(t, err, KindStackOverflow)
+		n, err := eval(vm, "String(n)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := overflow()
+	vm.Trim()
+	if after := overflow(); after != before {
+		t.Errorf("recursion ends after %s calls, before it did after %s", after, before)
+	}
+	vm.SetHost(func(string, []string) (string, bool, error) {
+		vm.Trim()
+		return "inside", true, nil
+	})
+	if got, _, err := vm.Call("trim "); err != nil || got != "trim inside" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	vm.Trim()
+	vm.Trim()
+	want(t, vm, "JSON.stringify(kept)", `{"a":[1,2]}`)
+	vm.Close()
+	vm.Trim()
+}

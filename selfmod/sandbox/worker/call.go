@@ -81,6 +81,7 @@ func (w *worker) frameCall(f wire.Frame) error {
 	}
 	e := &entry{m: m, call: c, chain: f.Chain, run: f.Run, name: name, answers: true}
 	if f.Kind == wire.Apply {
+		e.trims = true
 		e.dispatch = func() (string, bool, error) {
 			m.runs[c.run] = struct{}{}
 			return m.vm.Call("apply", c.text, runText(c.run), string(f.Payload))

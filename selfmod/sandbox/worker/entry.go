@@ -20,6 +20,7 @@ type entry struct {
 	name    string
 	answers bool // what dispatch returns is the call's answer
 	nests   bool // it may run inside a wait of a thread of its chain
+	trims   bool // the VM is likely to rest after it
 	// dispatch enters the VM.
 	dispatch func() (string, bool, error)
 	// answered is told what dispatch returned, before the promise jobs run.
@@ -103,6 +104,9 @@ func (w *worker) enter(t *thread, e *entry) outcome {
 	w.judge(e, &o, err)
 	w.end(t, e)
 	w.conclude(e, &o)
+	if e.trims && !o.nested {
+		m.vm.Trim()
+	}
 	return o
 }
 
