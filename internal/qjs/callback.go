@@ -28,7 +28,7 @@ func vmOf(id uintptr) *VM {
 }
 
 // register makes the callbacks of vm's runtime find vm, and replaces the
-// runtime's allocator by one that records failures and big blocks.
+// runtime's allocator by one that has cells and records failures and big blocks.
 func register(vm *VM) {
 	vm.id = lastID.Add(1)
 	live.Store(vm.id, vm)
@@ -36,9 +36,14 @@ func register(vm *VM) {
 	captureAllocator.Do(func() {
 		engineMalloc = *(*mallocFunc)(unsafe.Pointer(&struct{ uintptr }{rt.Fmalloc_ctx.Fmf.Fjs_malloc}))
 		engineRealloc = *(*reallocFunc)(unsafe.Pointer(&struct{ uintptr }{rt.Fmalloc_ctx.Fmf.Fjs_realloc}))
+		engineFree = *(*freeFunc)(unsafe.Pointer(&struct{ uintptr }{rt.Fmalloc_ctx.Fmf.Fjs_free}))
+		engineUsable = *(*usableFunc)(unsafe.Pointer(&struct{ uintptr }{rt.Fmalloc_ctx.Fmf.Fjs_malloc_usable_size}))
 	})
+	vm.cells.init(vm.tls)
 	rt.Fmalloc_ctx.Fmf.Fjs_malloc = address(onMalloc)
 	rt.Fmalloc_ctx.Fmf.Fjs_realloc = address(onRealloc)
+	rt.Fmalloc_ctx.Fmf.Fjs_free = address(onFree)
+	rt.Fmalloc_ctx.Fmf.Fjs_malloc_usable_size = address(onUsableSize)
 	rt.Fmalloc_ctx.Fmalloc_state.Fopaque = vm.id
 	lib.XJS_SetInterruptHandler(vm.tls, vm.rt, address(onPoll), vm.id)
 	lib.XJS_SetHostPromiseRejectionTracker(vm.tls, vm.rt, address(onRejection), vm.id)
@@ -59,12 +64,16 @@ func pointer(p uintptr) unsafe.Pointer { return unsafe.Add(nil, p) }
 type (
 	mallocFunc  = func(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr
 	reallocFunc = func(tls *libc.TLS, state, block uintptr, size lib.Tsize_t) uintptr
+	freeFunc    = func(tls *libc.TLS, state, block uintptr)
+	usableFunc  = func(tls *libc.TLS, block uintptr) lib.Tsize_t
 )
 
 var (
 	captureAllocator sync.Once
 	engineMalloc     mallocFunc
 	engineRealloc    reallocFunc
+	engineFree       freeFunc
+	engineUsable     usableFunc
 )
 
 // The engine counts calls and jumps, 10,000 to a poll, as if each cost the same.
@@ -79,6 +88,11 @@ const (
 )
 
 func onMalloc(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr {
+	if size >= cellMin && size <= cellSize {
+		if p := takeCell((*lib.TJSMallocState)(pointer(state)), size); p != 0 {
+			return p
+		}
+	}
 	p := engineMalloc(tls, state, size)
 	if p == 0 || size >= bigBlock {
 		allocated(state, p)
@@ -87,7 +101,17 @@ func onMalloc(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr {
 }
 
 func onRealloc(tls *libc.TLS, state, block uintptr, size lib.Tsize_t) uintptr {
-	p := engineRealloc(tls, state, block, size)
+	var p uintptr
+	switch {
+	case !isCell(block):
+		p = engineRealloc(tls, state, block, size)
+	case size == 0:
+		onFree(tls, state, block)
+	case size <= cellSize:
+		return block
+	default:
+		p = growCell(tls, state, block, size)
+	}
 	if p == 0 && size != 0 || size >= bigBlock {
 		allocated(state, p)
 	}

@@ -67,6 +67,7 @@ type VM struct {
 	id      uintptr // how the engine's callbacks name this VM
 	tls     *libc.TLS
 	rt, ctx uintptr
+	cells   cells
 
 	host    HostFunc
 	held    lib.TJSValue // the function given to __hold
@@ -140,7 +141,9 @@ func (vm *VM) Close() {
 	unregister(vm)
 	vm.host = nil
 	if vm.broken {
-		// The engine's own structures may be torn: freeing them could fault.
+		// The engine's own structures may be torn: freeing them could fault. What
+		// is not in the region leaks.
+		vm.cells.close(vm.tls)
 		vm.tls.Close()
 		vm.values, vm.tracker = nil, tracker{}
 		return
@@ -168,6 +171,7 @@ func (vm *VM) freeAll() {
 		lib.XJS_FreeContext(vm.tls, vm.ctx)
 	}
 	lib.XJS_FreeRuntime(vm.tls, vm.rt)
+	vm.cells.close(vm.tls)
 	vm.tls.Close()
 }
 
