@@ -93,11 +93,20 @@ func serveMCP(ctx context.Context, s streams, o *mcpOptions) (err error) {
 
 // compose builds the runtime that is served: the plugins of dsh mcp, all active.
 func compose(ctx context.Context, s streams, o *mcpOptions, audit *auditLog, server *mcp.Server) (*cordis.Context, error) {
-	root := cordis.New(cordis.WithDrainLimit(o.callTimeout.value))
+	toolset := selfmod.Config{
+		VMTimeout:   o.vmTimeout.value,
+		CallTimeout: o.callTimeout.value,
+		MemoryMB:    o.memory.value,
+		Audit:       audit,
+		Console:     s.err,
+		Hidden:      server.Hidden,
+		Worker:      workerProgram,
+	}
+	root := cordis.New(cordis.WithDrainLimit(toolset.DrainLimit()))
 	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(s.err, logNameWidth)}); err != nil {
 		return nil, fmt.Errorf("start log: %w", err)
 	}
-	plugins := standard(s, o, audit, server)
+	plugins := standard(toolset, server)
 	fibers := make([]*cordis.Fiber, len(plugins))
 	for i, p := range plugins {
 		fiber, err := root.Mount(p, nil)
@@ -115,19 +124,11 @@ func compose(ctx context.Context, s streams, o *mcpOptions, audit *auditLog, ser
 }
 
 // standard is the one list of the plugins that dsh mcp is made of.
-func standard(s streams, o *mcpOptions, audit *auditLog, server *mcp.Server) []*cordis.Plugin {
+func standard(toolset selfmod.Config, server *mcp.Server) []*cordis.Plugin {
 	return []*cordis.Plugin{
 		tool.Plugin(),
 		timer.Plugin(),
-		selfmod.Plugin(selfmod.Config{
-			VMTimeout:   o.vmTimeout.value,
-			CallTimeout: o.callTimeout.value,
-			MemoryMB:    o.memory.value,
-			Audit:       audit,
-			Console:     s.err,
-			Hidden:      server.Hidden,
-			Worker:      workerProgram,
-		}),
+		selfmod.Plugin(toolset),
 		server.Plugin(),
 	}
 }

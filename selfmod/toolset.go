@@ -1,6 +1,7 @@
 package selfmod
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/mount"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/tool"
@@ -36,6 +38,15 @@ type Config struct {
 	// Worker names the worker's executable and arguments; empty: this program.
 	Worker     string
 	WorkerArgs []string
+}
+
+// drainGrace is what a drained call gets beyond its limit to hand its error over.
+const drainGrace = 500 * time.Millisecond
+
+// DrainLimit is what the runtime of the toolset should wait for running calls
+// when it unloads a plugin: as long as a call may take by itself, and a little.
+func (c Config) DrainLimit() time.Duration {
+	return cmp.Or(c.CallTimeout, limits.CallTimeout) + drainGrace
 }
 
 // toolset is the running plugin.

@@ -70,7 +70,7 @@ func (r *Rig) For(t testing.TB) *Rig {
 // empty again.
 func New(t testing.TB, cfg selfmod.Config) *Rig {
 	t.Helper()
-	r := &Rig{T: t, Root: cordis.New(cordis.WithDrainLimit(drainLimit(cfg))), console: &lines{}}
+	r := &Rig{T: t, Root: cordis.New(cordis.WithDrainLimit(cfg.DrainLimit())), console: &lines{}}
 	if cfg.Worker == "" {
 		cfg.Worker = os.Getenv(workerEnv)
 	}
@@ -101,13 +101,6 @@ func New(t testing.TB, cfg selfmod.Config) *Rig {
 		}
 	})
 	return r
-}
-
-func drainLimit(cfg selfmod.Config) time.Duration {
-	if cfg.CallTimeout > 0 {
-		return cfg.CallTimeout
-	}
-	return Wait
 }
 
 // Write takes one line.

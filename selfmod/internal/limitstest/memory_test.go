@@ -42,7 +42,7 @@ var memoryHogs = map[string]string{
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *selfmod.Config) {
-		c.VMTimeout, c.CallTimeout, c.MemoryMB = 1500*time.Millisecond, 5*time.Second, testMemory
+		c.VMTimeout, c.CallTimeout, c.MemoryMB = 4*time.Second, 8*time.Second, testMemory
 	})
 	for name, hog := range memoryHogs {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +240,7 @@ return { name: 'culprit', inject: ['tools'], apply(ctx) { harness.registerTool(c
 func TestBigResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *selfmod.Config) {
-		c.VMTimeout, c.CallTimeout, c.MemoryMB = 5*time.Second, 10*time.Second, 512
+		c.VMTimeout, c.CallTimeout, c.MemoryMB = 20*time.Second, 25*time.Second, 512
 	})
 	const big = "'x'.repeat(50e6)"
 	limit := fmt.Sprint(limits.Result)

@@ -8,8 +8,9 @@ import (
 )
 
 // grace is how long past its limit an entry may go on before it is called
-// stuck: the engine looks at the clock every few thousand steps.
-const grace = 300 * time.Millisecond
+// stuck, which costs all mounts of the worker their state: one native call over
+// a large text can take hundreds of milliseconds on a busy machine.
+const grace = time.Second
 
 // pokes is how often the engine is made to look within the grace: where every
 // step is a native call that takes long, it would look too late by itself.
