@@ -127,7 +127,9 @@ func (r *Rig) Context() context.Context {
 
 // Call runs a tool; args is anything that marshals to a JSON object, or JSON text.
 func (r *Rig) Call(name string, args any) *tool.Result {
-	return r.CallContext(r.Context(), name, args)
+	ctx, cancel := context.WithTimeout(context.Background(), Wait)
+	defer cancel()
+	return r.CallContext(ctx, name, args)
 }
 
 // CallContext is Call with a context.

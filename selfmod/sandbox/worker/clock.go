@@ -10,7 +10,7 @@ import (
 // grace is how long past its limit an entry may go on before it is called
 // stuck, which costs all mounts of the worker their state: one native call over
 // a large text can take hundreds of milliseconds on a busy machine.
-const grace = time.Second
+const grace = 500 * time.Millisecond
 
 // pokes is how often the engine is made to look within the grace: where every
 // step is a native call that takes long, it would look too late by itself.
