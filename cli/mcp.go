@@ -52,7 +52,12 @@ Grant this server as deliberately as a shell.`,
 		Example: `  dsh mcp
   dsh mcp --vm-timeout 2s --call-timeout 1m --audit mounts.jsonl`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("audit") && o.audit == "" {
+				return usageError{errors.New("--audit needs the name of a file, and got an empty one")}
+			}
+			return serveMCP(cmd.Context(), s, o)
+		},
 	}
 	f := cmd.Flags()
 	f.Var(&o.vmTimeout, "vm-timeout", "longest time of one entry into mounted code inside the engine")

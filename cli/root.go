@@ -54,7 +54,9 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	messages := newLossyWriter(os.Stderr)
+	defer func() { _ = messages.Close() }()
+	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, messages})
 }
 
 // run executes one command line.

@@ -42,7 +42,7 @@ func (t *toolset) mountTool() *tool.Definition {
 	no, yes := false, true
 	text := schema.String
 	return &tool.Definition{
-		Name: "cordis_mount", Title: "Mount temporary Cordis Plugin", Description: t.mountDescription(), Kind: tool.KindExecute,
+		Name: "cordis_mount", Title: "Mount temporary Cordis Plugin", Description: t.mountDescription(), Kind: tool.KindExecute, Sealed: true,
 		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &yes},
 		Parameters: schema.Must(schema.Parameters(schema.Object(
 			schema.Prop("code", text("The body of an async JavaScript (or TypeScript) function that returns the plugin."), schema.Required),

@@ -56,6 +56,10 @@ type Definition struct {
 	// Unrouted keeps calls of this tool away from the waterfall listeners of
 	// mounted plugins, so that no mount can refuse, wrap or rewrite them.
 	Unrouted bool
+	// Sealed keeps only those of tools/execute and tools/post-execute away: a
+	// mount may refuse a call, but not replace its answer. For tools whose body
+	// has consequences that the caller must learn of.
+	Sealed bool
 }
 
 // Output describes the canonical value of a tool and its projections.

@@ -47,6 +47,7 @@
 //	that succeeded                        sees it      sees it  sees it       sees it
 //	running when the listener came        -            -        sees it       sees it
 //	of an Unrouted tool, by a mount       -            -        -             sees it
+//	of a Sealed tool, by a mount          sees it      -        -             sees it
 //
 // A listener hears the calls of its context's scope and of the scopes above
 // it; one without a scope hears all. Listeners of mounts are those whose

@@ -73,7 +73,8 @@ type Exec struct {
 	registry   *Registry
 	onProgress func(Progress)
 	depth      int                   // of Parent calls around it
-	reach      cordis.DispatchOption // selects the waterfall listeners it meets
+	reach      cordis.DispatchOption // selects the listeners of tools/pre-execute it meets
+	answer     cordis.DispatchOption // those of tools/execute and tools/post-execute
 
 	mu           sync.Mutex
 	ctx          context.Context // of Execute, then of the body: the chain that reports progress

@@ -44,7 +44,11 @@ func (r *Registry) newExec(ctx context.Context, call Call, e *entry) *Exec {
 	if e != nil {
 		x.Tool = e.view
 	}
-	x.reach = r.reaching(x)
+	x.reach = r.reaching(x, x.Tool != nil && x.Tool.Unrouted)
+	x.answer = x.reach
+	if x.Tool != nil && x.Tool.Sealed {
+		x.answer = r.reaching(x, true)
+	}
 	return x
 }
 
@@ -98,7 +102,7 @@ func (r *Registry) around(ctx context.Context, x *Exec, e *entry, limit time.Dur
 		defer stop()
 		produced = r.body(inner, x, e, limit)
 		return produced, nil
-	}, x.reach)
+	}, x.answer)
 	deferred, conclude := x.end()
 	if err != nil {
 		return nil, err
@@ -158,7 +162,7 @@ func checkedContexts(contexts []Message) ([]Message, error) {
 // postExecute lets listeners accept, change or block a result.
 func (r *Registry) postExecute(ctx context.Context, x *Exec, e *entry, result *Result) (*Result, error) {
 	d, err := PostExecute.Run(ctx, r.ctx, Finished{Exec: x, Result: result},
-		func(context.Context, Finished) (PostDecision, error) { return Accept(), nil }, x.reach)
+		func(context.Context, Finished) (PostDecision, error) { return Accept(), nil }, x.answer)
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +209,8 @@ func (r *Registry) finalize(ctx context.Context, x *Exec, e *entry, result *Resu
 }
 
 // reaching selects the waterfall listeners that a call meets: those of its
-// scopes, and those of mounts only where the tool is routed.
-func (r *Registry) reaching(x *Exec) cordis.DispatchOption {
-	unrouted := x.Tool != nil && x.Tool.Unrouted
+// scopes, and those of mounts unless the tool keeps them away.
+func (r *Registry) reaching(x *Exec, unrouted bool) cordis.DispatchOption {
 	return cordis.WithFilter(func(c *cordis.Context) bool {
 		return x.Scope.Within(ScopeOf(c)) && !(unrouted && placesOf(c) != nil)
 	})

@@ -58,6 +58,7 @@ type View struct {
 	Output      *schema.Schema
 	Annotations *Annotations // nil where neither definition nor kind says
 	Unrouted    bool
+	Sealed      bool
 	// Scope is the layer it is registered in; nil is the global one.
 	Scope *Scope
 	// Owner is the fiber that registered it.
@@ -100,8 +101,8 @@ func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, e
 		return nil, err
 	}
 	e := newEntry(c, *d)
-	if e.mount != nil && d.Unrouted {
-		return nil, fmt.Errorf("tool %q cannot be unrouted: only a tool of the composition can", d.Name)
+	if e.mount != nil && (d.Unrouted || d.Sealed) {
+		return nil, fmt.Errorf("tool %q cannot be unrouted or sealed: only a tool of the composition can", d.Name)
 	}
 	return c.Effect(fmt.Sprintf("tools.register(%q)", d.Name), func(s *cordis.Setup) error {
 		if err := r.add(e); err != nil {
@@ -135,7 +136,7 @@ func newEntry(c *cordis.Context, d Definition) *entry {
 	e.view = &View{
 		Name: d.Name, Title: d.Title, Description: d.Description, Kind: d.Kind,
 		Parameters: d.Parameters, Output: d.Output.Schema, Annotations: d.Annotations,
-		Unrouted: d.Unrouted, Scope: e.scope, Owner: e.fiber, Mount: e.mount,
+		Unrouted: d.Unrouted, Sealed: d.Sealed, Scope: e.scope, Owner: e.fiber, Mount: e.mount,
 	}
 	return e
 }

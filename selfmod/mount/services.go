@@ -56,7 +56,7 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 	case verbNames[p.Name]:
 		return nil, fmt.Errorf("ctx.provide: %q is a member of every ctx; choose another name", p.Name)
 	}
-	if _, reserved := cordis.LookupService(p.Name); reserved {
+	if _, declared := cordis.LookupService(p.Name); declared || reserved[p.Name] {
 		return nil, fmt.Errorf("ctx.provide: the name %q is reserved for a service of the harness, running or not; choose another name", p.Name)
 	}
 	switch p.Binding.Kind {
@@ -89,6 +89,10 @@ func usableName(name string) bool {
 
 // nameRule is what usableName asks for.
 var nameRule = fmt.Sprintf("at most %d bytes, one line, no control characters or Markdown", limits.Name)
+
+// reserved are names of host services that are planned: a mount must not stand
+// in for one before it comes.
+var reserved = map[string]bool{"fs": true, "bash": true, "web": true, "log": true, "kv": true}
 
 // verbNames are the members of every façade: a service of such a name could
 // not be reached.

@@ -47,6 +47,9 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("%s must be from %s to %s, got %s", d.name, Millis(d.min), Millis(d.max), Millis(*d.v))
 		}
 	}
+	if c.WorkerMemoryMB == 0 { // room for one mount that uses all of its own, and for the rest
+		c.WorkerMemoryMB = min(max(limits.WorkerMemoryMB, 2*c.MemoryMB), limits.WorkerMemoryMBMax)
+	}
 	for _, d := range []struct {
 		name          string
 		v             *int
@@ -61,6 +64,9 @@ func (c Config) withDefaults() (Config, error) {
 		if *d.v < d.min || *d.v > d.max {
 			return c, fmt.Errorf("%s must be from %d to %d MiB, got %d", d.name, d.min, d.max, *d.v)
 		}
+	}
+	if c.MemoryMB > c.WorkerMemoryMB {
+		return c, fmt.Errorf("memoryMB (%d) must not be above workerMemoryMB (%d): the worker holds all mounts", c.MemoryMB, c.WorkerMemoryMB)
 	}
 	if c.MaxCallTimeout < c.CallTimeout {
 		return c, fmt.Errorf("maxCallTimeoutMs (%s) must not be below callTimeoutMs (%s)", Millis(c.MaxCallTimeout), Millis(c.CallTimeout))

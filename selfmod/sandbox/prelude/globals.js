@@ -8,13 +8,13 @@ const SANDBOX = ' is not available in the temporary Plugin sandbox — ';
 const TIMERS = "inject: ['timer'] on your plugin and use ctx.setTimeout / ctx.setInterval: they are effects, cleaned up when the plugin is unmounted";
 const redirects = {
   __proto__: null,
-  require: "inject: ['fs'] / inject: ['web'] / inject: ['bash'] on your plugin and use ctx.fs / ctx.web / ctx.bash; cordis_inspect with what:\"api\" lists what is running",
+  require: "inject: ['fs'] / inject: ['web'] / inject: ['bash'] on your plugin and use ctx.fs / ctx.web / ctx.bash; cordis_inspect what:\"services\" lists which of them this program has",
   setTimeout: TIMERS,
   setInterval: TIMERS,
   setImmediate: TIMERS + ' (or queueMicrotask(fn))',
   clearTimeout: TIMERS + '; what they return is a function that stops them',
   clearInterval: TIMERS + '; what they return is a function that stops them',
-  fetch: "inject: ['web'] on your plugin and use ctx.web; cordis_inspect with what:\"api\" shows its methods",
+  fetch: "inject: ['web'] on your plugin and use ctx.web; cordis_inspect what:\"services\" lists whether this program has it",
 };
 const CODE = 'code cannot be made from text here; write it in the plugin, or mount a second plugin with cordis_mount';
 

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// The bounds of what waits for a slow reader of standard error.
+const (
+	waitingWrites = 1024
+	flushTimeout  = 200 * time.Millisecond // at the end of the program
+)
+
+// lossyWriter hands writes to a goroutine and never blocks: a client that does
+// not read standard error must not stop the server. What does not fit is dropped
+// and counted; the count is written as soon as there is room.
+type lossyWriter struct {
+	out    io.Writer
+	writes chan []byte
+	done   chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	dropped int
+}
+
+var _ io.WriteCloser = (*lossyWriter)(nil)
+
+func newLossyWriter(out io.Writer) *lossyWriter {
+	w := &lossyWriter{out: out, writes: make(chan []byte, waitingWrites), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		for b := range w.writes {
+			_, _ = w.out.Write(b) // nobody can be told
+		}
+	}()
+	return w
+}
+
+// Write never fails and never waits.
+func (w *lossyWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return len(b), nil
+	}
+	text := append([]byte(nil), b...)
+	if w.dropped > 0 {
+		text = append(fmt.Appendf(nil, "(%d messages dropped: standard error was not read)\n", w.dropped), text...)
+	}
+	select {
+	case w.writes <- text:
+		w.dropped = 0
+	default:
+		w.dropped++
+	}
+	return len(b), nil
+}
+
+// Close waits a moment for what was written.
+func (w *lossyWriter) Close() error {
+	w.mu.Lock()
+	if !w.closed {
+		w.closed = true
+		close(w.writes)
+	}
+	w.mu.Unlock()
+	timer := time.NewTimer(flushTimeout)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+	}
+	return nil
+}
