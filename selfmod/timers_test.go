@@ -3,7 +3,9 @@ package selfmod_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
 	"github.com/dsh-go/dsh/tool"
 )
@@ -129,5 +131,18 @@ func TestTimerCallbacksThatHang(t *testing.T) {
 			within(t, small.CallTimeout+replacing, "the unmount", func() { r.Unmount(id) })
 			stop()
 		})
+	}
+}
+
+// TestTimersWithoutEnd: timers that start two timers each do not hold up an
+// unmount.
+func TestTimersWithoutEnd(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{CallTimeout: 20 * time.Second})
+	id := r.Mount(`return { name: 'many', inject: ['timer'], apply(ctx) { const f = () => { ctx.setTimeout(f, 0); ctx.setTimeout(f, 0) }; f() } }`)
+	begun := time.Now()
+	r.Unmount(id)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the unmount took %s", took)
 	}
 }

@@ -53,13 +53,15 @@ type run struct {
 	applied bool
 	rebound []string // optional services that changed while apply ran
 
-	mu         sync.Mutex
-	lastEffect uint32
-	effects    map[uint32]*effect
-	guards     map[uint32]bool // effects that guard calls
-	up         bool            // apply has succeeded
-	nexts      map[uint64]func(context.Context) (json.RawMessage, error)
-	execs      map[uint64]*tool.Exec
+	mu            sync.Mutex
+	lastEffect    uint32
+	effects       map[uint32]*effect
+	lateCallbacks atomic.Int32
+
+	guards map[uint32]bool // effects that guard calls
+	up     bool            // apply has succeeded
+	nexts  map[uint64]func(context.Context) (json.RawMessage, error)
+	execs  map[uint64]*tool.Exec
 }
 
 // effect is one registration; release takes it out of the counts, once.
@@ -330,12 +332,24 @@ func (r *run) timer(_ context.Context, payload json.RawMessage) (any, error) {
 // cancels its timers' contexts when it begins to drain; the calls that it waits
 // for may need their timers still.
 func (r *run) call(ctx context.Context, fn uint32, label string) {
-	if r.ended() {
+	if r.ended() || ctx.Err() != nil && !r.serving() && r.lateCallbacks.Add(1) > maxLateCallbacks {
 		return
 	}
 	if _, err := r.vm.Invoke(context.WithoutCancel(ctx), sandbox.Call{Kind: "callback", Run: r.id, Fn: fn, Args: empty, Entry: "the callback of " + label}); err != nil && r.vm.Dead() == nil {
 		r.m.fault(err)
 	}
+}
+
+// maxLateCallbacks is how many timers of a run fire while it is drained and none
+// of its own calls is under way: what another plugin's call waits for does, and
+// timers that start timers without end do not hold up an unmount.
+const maxLateCallbacks = 200
+
+// serving says whether a tool or a waterfall listener of the run is being called.
+func (r *run) serving() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.execs)+len(r.nexts) > 0
 }
 
 // sleep settles a promise of ctx.timeout(ms). Calls that run while the mount
