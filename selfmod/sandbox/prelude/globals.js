@@ -14,7 +14,7 @@ const redirects = {
   setImmediate: TIMERS + ' (or queueMicrotask(fn))',
   clearTimeout: TIMERS + '; what they return is a function that stops them',
   clearInterval: TIMERS + '; what they return is a function that stops them',
-  fetch: "inject: ['web'] on your plugin and use ctx.web; cordis_inspect what:\"services\" lists whether this program has it",
+  fetch: "inject: ['web'] on your plugin and use ctx.web; cordis_inspect what:\"services\" shows whether this program has it",
 };
 const CODE = 'code cannot be made from text here; write it in the plugin, or mount a second plugin with cordis_mount';
 

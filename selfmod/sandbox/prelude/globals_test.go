@@ -49,7 +49,7 @@ func TestTraps(t *testing.T) {
 	m := newMachine(t)
 	for _, c := range []struct{ name, code, want string }{
 		{"require", "require('fs')", "require is not available in the temporary Plugin sandbox — inject: ['fs']"},
-		{"require-inspect", "require('fs')", `cordis_inspect with what:"api"`},
+		{"require-inspect", "require('fs')", `cordis_inspect what:"services"`},
 		{"setTimeout", "setTimeout(() => {}, 5)", "ctx.setTimeout"},
 		{"setTimeout-inject", "setTimeout(() => {}, 5)", "setTimeout is not available in the temporary Plugin sandbox — inject: ['timer']"},
 		{"setInterval", "setInterval(() => {}, 5)", "setInterval is not available"},
