@@ -92,7 +92,6 @@ func TestStubsAfterTheirOwnerWent(t *testing.T) {
 	t.Parallel()
 	r := selfmodtest.New(t, small)
 	stop := bystander(r, prompt)
-	const keeps = "globalThis.kept ??= {}"
 	r.Mount(withTool("keeper", "{ optional: ['val'] }", `
       const k = globalThis.kept ??= {}
       if (args.x === 'keep') { k.s = ctx.get('val'); k.f = k.s.f; k.o = k.s.make(); k.p = k.s.never(); k.p.catch(() => {}); return 'kept' }

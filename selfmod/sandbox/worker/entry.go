@@ -212,7 +212,7 @@ func (w *worker) judgeInterrupt(e *entry, o *outcome) {
 			return
 		}
 		if m.interrupts++; m.interrupts >= limits.Interrupts {
-			w.spend(m, wire.CodeVMTimeout, fmt.Sprintf("%s; it was the %d. entry in a row, so its VM was closed", o.fault.Message, m.interrupts))
+			_ = w.spend(m, wire.CodeVMTimeout, fmt.Sprintf("%s; it was the %d. entry in a row, so its VM was closed", o.fault.Message, m.interrupts))
 		}
 	}
 }

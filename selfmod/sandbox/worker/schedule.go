@@ -318,7 +318,7 @@ func (w *worker) await(t *thread, ready <-chan struct{}) *wire.Fault {
 		}
 	}
 	for !w.endWait(t) {
-		w.mail(t)
+		_ = w.mail(t) // the wait is over, whatever it says
 	}
 	return fault
 }
