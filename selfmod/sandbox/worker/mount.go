@@ -238,10 +238,12 @@ func (w *worker) closeMount(m *mount) {
 	}
 	if vm != nil {
 		m.clock.stop()
-		vm.Close()
 	}
 	w.leavePeers(m)
-	if unload != nil {
+	if unload != nil { // none of its code can run any more; nobody needs to wait for its memory
 		w.result(unload, wire.Ok(nil), wire.Stats{}, 0)
+	}
+	if vm != nil {
+		vm.Close()
 	}
 }
