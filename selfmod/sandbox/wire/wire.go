@@ -58,7 +58,8 @@ const (
 	Bind
 	// Retire ends run Run: its façade refuses from then on, its handles are freed.
 	Retire
-	// Unload closes the VM of Mount. Answered by Result.
+	// Unload closes the VM of Mount. Answered by Result as soon as none of its
+	// code can run any more; its memory is given back right after.
 	Unload
 	// Quit ends the worker.
 	Quit
