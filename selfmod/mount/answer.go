@@ -214,7 +214,7 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 	receipt, err := m.end(context.WithoutCancel(ctx))
 	if errors.Is(err, cordis.ErrSelf) {
 		out.GoesOn = true
-		s.work.Go(func() {
+		s.spawn(func() {
 			_, _ = m.Fiber().Dispose(context.Background()) // the one that goes on; its receipt nobody waits for
 			_, _ = m.end(context.Background())
 			s.forget(m, "was unmounted")

@@ -354,7 +354,7 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 	if f == nil || m.ending.Load() {
 		return
 	}
-	m.set.work.Go(func() {
+	m.set.spawn(func() {
 		<-m.started // a mount that fails to start is not started again
 		if m.ending.Load() {
 			return

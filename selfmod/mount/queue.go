@@ -48,8 +48,8 @@ func (m *Mount) enqueue(l *listener, args json.RawMessage) {
 	start := !q.running
 	q.running = true
 	q.mu.Unlock()
-	if start {
-		m.set.work.Go(m.deliver)
+	if start && !m.set.spawn(m.deliver) {
+		m.deliver() // nothing is left that could wait for it
 	}
 }
 

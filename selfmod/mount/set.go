@@ -46,6 +46,7 @@ type Set struct {
 	gone   []Gone
 	deaths []death
 	work   sync.WaitGroup
+	waited bool // no new work
 }
 
 // Gone is what became of an id that is used up.
@@ -65,7 +66,24 @@ func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
 }
 
 // Wait returns when the goroutines of a Set whose group was disposed have ended.
-func (s *Set) Wait() { s.work.Wait() }
+func (s *Set) Wait() {
+	s.mu.Lock()
+	s.waited = true
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+// spawn runs fn on a goroutine that Wait waits for. Once Wait has begun nothing
+// new starts, and the answer is false.
+func (s *Set) spawn(fn func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waited {
+		return false
+	}
+	s.work.Go(fn)
+	return true
+}
 
 // deniesWhileDown fails closed: a mount that guarded calls and is not active
 // denies them, until it is unmounted or active again. A call that was on its way

@@ -328,7 +328,7 @@ func (r *run) progress(payload json.RawMessage) {
 	if exec == nil || json.Unmarshal(payload, &p) != nil {
 		return
 	}
-	r.m.set.work.Go(func() { exec.Progress(p) })
+	r.m.set.spawn(func() { exec.Progress(p) })
 }
 
 func (r *run) deferContext(payload json.RawMessage) {
