@@ -285,7 +285,7 @@ const encode = (v, link) => {
       if (v === null) {
         return 'null';
       }
-      if (isData(v, link.own, 0) && !hasOwn(v, '$') && !hasOwn(ObjectPrototype, 'toJSON') && !hasOwn(ArrayPrototype, 'toJSON')) {
+      if (isData(v, link.own, 0) && !hasOwn(v, '$') && !('toJSON' in ArrayPrototype) && !('toJSON' in ObjectPrototype)) {
         try {
           return stringifyJSON(v);
         } catch {

@@ -4,7 +4,7 @@ const {
   FAST_DEPTH, LIMITS, MAX_MESSAGE, NativeProxy, NativeRangeError, active, addFunction, answer, apply, askSync,
   attempt, charCodeAt, create, cut, digits, enlist, facades, failed, finish, freeze, host, isArray, isData,
   isFiniteNumber, isObject, isProbe, isRecord, jsonOf, keysOf, kindOf, labels, list, losslessText, lossy, messageOf,
-  newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readOnly, send, show, stringify,
+  newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readOnly, send, settled, stringify,
   typeError, unchangeable,
 } = core;
 
@@ -237,12 +237,17 @@ const deferContext = (call, message) => {
 // used and still work when they are taken out of it.
 class Exec {
   #call;
+  // Fields are there before they get a value, so no setter of a prototype is asked.
+  callId;
+  rootCallId;
+  name;
+  arguments;
   constructor(call, head, args) {
     this.#call = call;
-    show(this, 'callId', own(head, 'callId'));
-    show(this, 'rootCallId', own(head, 'rootCallId'));
-    show(this, 'name', own(head, 'name'));
-    show(this, 'arguments', args);
+    this.callId = own(head, 'callId');
+    this.rootCallId = own(head, 'rootCallId');
+    this.name = own(head, 'name');
+    this.arguments = args;
     freeze(this);
   }
   get signal() {
@@ -318,8 +323,10 @@ const preview = (v) => {
 
 const contentText = (what, v) => {
   let ok = isArray(v);
-  for (let i = 0; ok && i < v.length; i++) {
-    ok = isRecord(v[i]) && typeof v[i].type === 'string';
+  const n = ok ? v.length : 0;
+  for (let i = 0; ok && i < n; i++) {
+    const b = v[i];
+    ok = typeof b === 'object' && b !== null && !isArray(b) && typeof b.type === 'string';
   }
   if (!ok) {
     throw typeError(what + ' returned ' + preview(v) + " — it must return an ARRAY of content blocks:\n  ✓ return [{ type: 'text', text: String(value) }]");
@@ -328,53 +335,67 @@ const contentText = (what, v) => {
 };
 
 // enterTool runs execute, then render, then presentationMeta, each an entry of
-// its own; the failures of the last two travel beside the value.
+// its own; the failures of the last two travel beside the value. What is there at
+// once goes on without a closure or a job.
 const enterTool = (call, d, a) => {
   const args = freezeDeep(own(a, 'args'));
   const head = own(a, 'exec');
-  const withMeta = d.meta !== undefined && own(head, 'nested') !== true;
-  let text;
-  let copy;
-  const project = () => {
-    phase(call, 'render');
-    attempt(
-      () => apply(d.render, d.output, [args, copy]),
-      (v) => {
-        text += ',"content":' + contentText('output.render', v);
-        meta();
-      },
-      (e) => {
-        text += ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE));
-        meta();
-      },
-    );
-  };
-  const meta = () => {
-    if (!withMeta) {
-      return finish(call, '=' + text + '}');
-    }
-    phase(call, 'presentationMeta');
-    attempt(
-      () => apply(d.meta, d.output, [args, copy]),
-      (v) => {
-        text += v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v);
-        finish(call, '=' + text + '}');
-      },
-      (e) => {
-        text += ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE));
-        finish(call, '=' + text + '}');
-      },
-    );
-  };
+  const t = { call, d, args, withMeta: d.meta !== undefined && own(head, 'nested') !== true, copy: undefined, text: '' };
+  let v;
+  try {
+    v = apply(d.execute, d.options, [args, new Exec(call, head, args)]);
+  } catch (e) {
+    return finish(call, failed(e));
+  }
+  isObject(v) ? settled(v, (value) => executed(t, value), (e) => finish(call, failed(e))) : executed(t, v);
+};
+
+const executed = (t, v) => {
+  const { d } = t;
+  try {
+    const value = resultText(v);
+    t.copy = isObject(v) ? freezeDeep(parseJSON(value)) : v;
+    t.text = '={"value":' + value;
+  } catch (e) {
+    return finish(t.call, failed(e));
+  }
+  phase(t.call, 'render');
+  let content;
+  try {
+    content = apply(d.render, d.output, [t.args, t.copy]);
+  } catch (e) {
+    return unrendered(t, e);
+  }
+  settled(content, (value) => rendered(t, value), (e) => unrendered(t, e));
+};
+
+const rendered = (t, content) => {
+  try {
+    t.text += ',"content":' + contentText('output.render', content);
+  } catch (e) {
+    return unrendered(t, e);
+  }
+  project(t);
+};
+
+const unrendered = (t, e) => {
+  t.text += ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE));
+  project(t);
+};
+
+const project = (t) => {
+  const { call, d } = t;
+  if (!t.withMeta) {
+    return finish(call, t.text + '}');
+  }
+  phase(call, 'presentationMeta');
   attempt(
-    () => apply(d.execute, d.options, [args, makeExec(call, head, args)]),
+    () => apply(d.meta, d.output, [t.args, t.copy]),
     (v) => {
-      const value = resultText(v);
-      copy = isObject(v) ? freezeDeep(parseJSON(value)) : v;
-      text = '{"value":' + value;
-      project();
+      t.text += v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v);
+      finish(call, t.text + '}');
     },
-    (e) => finish(call, failed(e)),
+    (e) => finish(call, t.text + ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE)) + '}'),
   );
 };
 

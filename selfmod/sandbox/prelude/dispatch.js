@@ -12,8 +12,10 @@
 // they are not finished.
 const calls = newMap();
 
+// It has all that is read of it, so what its prototype has does not matter; nor
+// does it for other short-lived records of ours.
 const newCall = (id, run) => {
-  const call = { __proto__: null, id, run, finished: false, now: true, text: '~', signal: null, aborted: false, reason: undefined };
+  const call = { id, run, finished: false, now: true, text: '~', signal: null, aborted: false, reason: undefined };
   calls.set(id, call);
   return call;
 };
@@ -60,13 +62,13 @@ const attempt = (fn, ok, bad) => {
 // once is attempt for a call that one function answers.
 const once = (call, fn, write) => attempt(fn, (v) => finish(call, '=' + write(v)), (e) => finish(call, failed(e)));
 
-// enter runs fn as the synchronous part of a call.
-const enter = (id, run, fn) => {
+// enter runs fn(call, a, b, c) as the synchronous part of a call.
+const enter = (id, run, fn, a, b, c) => {
   const call = newCall(id, run);
   const before = current;
   current = id;
   try {
-    fn(call);
+    fn(call, a, b, c);
   } catch (e) {
     finish(call, failed(e));
   }
@@ -144,29 +146,30 @@ const enterDisposer = (call, entry) => {
 
 const invoke = (id, kind, fn, json) => {
   const entry = functions.get(+fn);
-  const run = entry === undefined ? anyActiveRun() : entry.run;
-  return enter(id, run, (call) => {
-    const a = readArguments(json);
-    switch (kind) {
-      case 'listener':
-        return enterListener(call, entry, a);
-      case 'callback':
-        return enterCallback(call, entry);
-      case 'dispose':
-        return enterDisposer(call, entry);
-    }
-    if (entry === undefined || entry.kind !== 'tool') {
-      throw codedError('the tool is no longer registered: its plugin removed it', 'TOOL_GONE');
-    }
-    if (kind === 'tool') {
-      return parts('tool').enterTool(call, entry.extra, a);
-    }
-    const member = parts('tool').members[kind];
-    if (member === undefined) {
-      throw new NativeError('an entry of unknown kind ' + quote(kind));
-    }
-    return member(call, entry.extra, a);
-  });
+  return enter(id, entry === undefined ? anyActiveRun() : entry.run, invoked, entry, kind, json);
+};
+
+const invoked = (call, entry, kind, json) => {
+  const a = readArguments(json);
+  if (kind === 'tool' && entry !== undefined && entry.kind === 'tool') {
+    return parts('tool').enterTool(call, entry.extra, a);
+  }
+  switch (kind) {
+    case 'listener':
+      return enterListener(call, entry, a);
+    case 'callback':
+      return enterCallback(call, entry);
+    case 'dispose':
+      return enterDisposer(call, entry);
+  }
+  if (entry === undefined || entry.kind !== 'tool') {
+    throw codedError('the tool is no longer registered: its plugin removed it', 'TOOL_GONE');
+  }
+  const member = parts('tool').members[kind];
+  if (member === undefined) {
+    throw new NativeError('an entry of unknown kind ' + quote(kind));
+  }
+  return member(call, entry.extra, a);
 };
 
 const readArguments = (json) => {
@@ -262,7 +265,7 @@ nativeHold((op, a, b, c, d) => {
     case 'settle':
       return settle('' + a, b);
     case 'peer':
-      return parts('peer').servePeer(a, b);
+      return (made.peer || parts('peer')).servePeer(a, b);
     case 'load':
       return enter('' + a, null, (call) => load(call, b));
     case 'apply':

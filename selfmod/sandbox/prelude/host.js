@@ -38,7 +38,7 @@ const waiting = newMap();
 
 const awaitId = (id, read) =>
   new NativePromise((resolve, reject) => {
-    waiting.set('' + id, { __proto__: null, resolve, reject, read });
+    waiting.set('' + id, { resolve, reject, read });
   });
 
 const readJSON = (json) => (json === '' ? undefined : parseJSON(json));
@@ -95,7 +95,8 @@ const ownConstructor = { __proto__: null, value: undefined, configurable: true }
 // and the prototype chain are looked at first and subscribe decides.
 const isNativePromise = (v) => {
   try {
-    return isPrototypeOf(NativePromise_prototype, v);
+    const p = getPrototypeOf(v);
+    return p === NativePromise_prototype || (p !== ObjectPrototype && p !== ArrayPrototype && isPrototypeOf(NativePromise_prototype, v));
   } catch {
     return false;
   }

@@ -32,13 +32,17 @@ const isPlainJSON = (v, depth) => {
     return false;
   }
   const proto = getPrototypeOf(v);
-  if (isArray(v)) {
+  if (proto === ArrayPrototype) {
+    if (!isArray(v)) {
+      return false;
+    }
     const n = v.length;
-    if (proto !== ArrayPrototype || ownKeys(v).length !== n + 1) {
+    if (ownKeys(v).length !== n + 1) {
       return false;
     }
     for (let i = 0; i < n; i++) {
-      if (!isPlainJSON(v[i], depth + 1)) {
+      const m = v[i];
+      if (typeof m !== 'string' && !isPlainJSON(m, depth + 1)) {
         return false;
       }
     }
@@ -47,13 +51,15 @@ const isPlainJSON = (v, depth) => {
   if (proto !== ObjectPrototype && proto !== null) {
     return false;
   }
+  // An array on one of these prototypes still has its length, which is no key.
   const keys = keysOf(v);
   const n = keys.length;
   if (ownKeys(v).length !== n) {
     return false;
   }
   for (let i = 0; i < n; i++) {
-    if (!isPlainJSON(v[keys[i]], depth + 1)) {
+    const m = v[keys[i]];
+    if (typeof m !== 'string' && !isPlainJSON(m, depth + 1)) {
       return false;
     }
   }
@@ -91,7 +97,7 @@ const isData = (v, ours, depth) => {
 // prototype would be called by the native one, and the engine's keeps its place in
 // an array, which setters of numbers on a prototype break: then the slow way it is.
 const stringify = (v, root) => {
-  if (hasOwn(ObjectPrototype, 'toJSON') || hasOwn(ArrayPrototype, 'toJSON')) {
+  if ('toJSON' in ArrayPrototype || 'toJSON' in ObjectPrototype) {
     return parts('exact').exactText(v, root);
   }
   try {

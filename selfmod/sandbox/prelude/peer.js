@@ -1,4 +1,4 @@
-// A part, with codec.js: objects shared between machines of one worker. The side that has an object
+// A part, with codec.js and serve.js: objects shared between machines of one worker. The side that has an object
 // exports it under a handle; the other side imports the handle as a live proxy
 // or a stub. A handle says what it is: handle % 4 is 0 for an object, 1 for a
 // function, 2 for an array.
@@ -10,7 +10,9 @@
 // has some is {"$":"+","f":[…],"v":answer}. So what is no longer used is freed
 // without a message of its own. An answer may be a promise: "~" and its id.
 
-// exports: handle → { v, run, service, holders: caller → receipts, pinned, handle }
+// exports: handle → { v, run, service, holders: caller → receipts, pinned, handle, … };
+// link, asked and key are of the last request: the next one is mostly of the same
+// caller, for the same member.
 const exported = newMap();
 const exportedIds = newMap();
 let exportCount = 0;
@@ -36,7 +38,7 @@ const exportValue = (v, run, service) => {
     throw new NativeRangeError('too many objects and functions are shared with other plugins at once (the limit is ' + LIMITS.handles + '): share fewer, or the same ones again');
   }
   const shape = typeof v === 'function' ? 1 : isArray(v) ? 2 : 0;
-  const e = { __proto__: null, v, run, service, holders: newMap(), held: 0, pinned: 0, handle: ++lastExport * 4 + shape };
+  const e = { __proto__: null, v, run, service, holders: newMap(), held: 0, pinned: 0, handle: ++lastExport * 4 + shape, link: null, asked: null, key: undefined };
   exported.set(e.handle, e);
   exportedIds.set(v, e);
   exportCount++;
@@ -157,7 +159,7 @@ const importHandle = (run, mount, handle, service, counted) => {
   let rec = imports.get(key);
   let proxy = rec === undefined ? undefined : weakDeref(rec.ref);
   if (proxy === undefined) {
-    rec = { __proto__: null, key, run, mount, handle, service, receipts: 0, ref: null, link: newLink(mount, anyRun(mount), run, service) };
+    rec = { __proto__: null, key, run, mount, to: '' + mount, handle, service, receipts: 0, ref: null, link: newLink(mount, anyRun(mount), run, service) };
     const shape = handle % 4;
     const h = { __proto__: shape === 1 ? functionHandler : objectHandler, rec, stubs: null, proxy: null };
     proxy = new NativeProxy(shape === 1 ? function () {} : shape === 2 ? [] : {}, h);
@@ -186,7 +188,10 @@ const readAnswer = (h, key, json) => {
     return undefined;
   }
   let v = parseJSON(json);
-  if (typeof v === 'object' && v !== null && own(v, '$') === '+') {
+  if (typeof v !== 'object' || v === null) {
+    return v;
+  }
+  if (own(v, '$') === '+') {
     lost(anyRun(rec.mount), rec.mount, v.f);
     v = own(v, 'v');
   }
@@ -208,24 +213,37 @@ const ask = (h, op, key, args) => {
   if (run.ended) {
     throw endedError(run);
   }
-  let text = '{"run":' + run.id + ',"h":' + rec.handle + ',"op":"' + op + '"';
-  if (key !== undefined) {
-    text += ',"k":' + (typeof key === 'symbol' ? '"@' + wellKnownNames.get(key) + '"' : quote('.' + key));
-  }
+  return request(h, key, headOf(rec, op, key), args);
+};
+
+// headOf is the text of a request up to its arguments.
+const headOf = (rec, op, key) => {
+  const text = '{"run":' + rec.run.id + ',"h":' + rec.handle + ',"op":"' + op + '"';
+  return key === undefined ? text : text + ',"k":' + (typeof key === 'symbol' ? '"@' + wellKnownNames.get(key) + '"' : quote('.' + key));
+};
+
+const request = (h, key, head, args) => {
+  const rec = h.rec;
+  let text = head;
   if (args !== undefined) {
     const n = args.length;
-    text += ',"a":[';
-    for (let i = 0; i < n; i++) {
-      text += (i === 0 ? '' : ',') + encode(args[i], rec.link);
+    text += n === 0 ? ',"a":[' : ',"a":[' + (typeof args[0] === 'string' ? quote(args[0]) : encode(args[0], rec.link));
+    for (let i = 1; i < n; i++) {
+      text += ',' + encode(args[i], rec.link);
     }
     text += ']';
   }
-  const frees = takeFrees(run, rec.mount);
-  text += frees === '' ? '}' : ',"f":' + frees + '}';
+  if (rec.run.frees.has(rec.mount)) {
+    text += ',"f":' + takeFrees(rec.run, rec.mount);
+  }
   let reply;
   try {
-    reply = host('peer', '' + rec.mount, text);
-    if (reply === undefined || reply[0] !== '~') {
+    reply = host('peer', rec.to, text + '}');
+    const tag = reply === undefined ? '' : reply[0];
+    if (tag === '=') {
+      return reply.length === 1 ? undefined : readAnswer(h, key, stringSlice(reply, 1));
+    }
+    if (tag !== '~') {
       return readAnswer(h, key, answer(reply));
     }
   } catch (e) {
@@ -242,8 +260,15 @@ const memberStub = (h, key) => {
   }
   let stub = h.stubs.get(key);
   if (stub === undefined) {
+    let head = ''; // of a call; made by the first
     stub = function (...args) {
-      return ask(h, new.target === undefined ? 'call' : 'new', key, args);
+      if (new.target !== undefined || h.rec.run.ended) {
+        return ask(h, new.target === undefined ? 'call' : 'new', key, args);
+      }
+      if (head === '') {
+        head = headOf(h.rec, 'call', key);
+      }
+      return request(h, key, head, args);
     };
     hide(stub, 'name', typeof key === 'symbol' ? symbolText(key) : key);
     h.stubs.set(key, stub);
@@ -272,7 +297,8 @@ const objectHandler = freeze({
     if (key === 'constructor' || (key === 'length' && isArray(target) && this.rec.run.ended)) {
       return target[key];
     }
-    return member(this, key);
+    const stub = this.stubs === null ? undefined : this.stubs.get(key);
+    return stub === undefined ? member(this, key) : stub;
   },
   set(target, key, value) {
     if (typeof key === 'symbol' || key === '__proto__') {
@@ -338,148 +364,3 @@ const functionHandler = freeze({
   setPrototypeOf: refuseChange,
   preventExtensions: refuseChange,
 });
-
-// Below: this machine is the one that is asked.
-
-let lastPromise = 0;
-
-const keyOf = (k) => (k[0] === '@' ? wellKnown[stringSlice(k, 1)] : stringSlice(k, 1));
-
-const callMember = (e, f, key, link, a) => {
-  if (typeof f !== 'function') {
-    const name = typeof key === 'string' ? key : symbolText(key);
-    throw typeError(name + ' is not a function' + (e.service === '' ? '' : ' of service "' + e.service + '"'));
-  }
-  const args = [];
-  for (let i = 0; i < a.length; i++) {
-    show(args, i, decode(a[i], link));
-  }
-  return args;
-};
-
-// perform does what a request asks for; memberAnswer stands for "it is a function".
-const memberAnswer = freeze({ __proto__: null });
-const perform = (e, r, link) => {
-  const v = e.v;
-  const k = own(r, 'k');
-  const key = k === undefined ? undefined : keyOf(k);
-  switch (r.op) {
-    case 'get': {
-      const m = reflectGet(v, key);
-      return typeof m === 'function' && !importedRecords.has(m) ? memberAnswer : m;
-    }
-    case 'call': {
-      const f = v[key];
-      return apply(f, v, callMember(e, f, key, link, r.a));
-    }
-    case 'apply':
-      return apply(v, undefined, callMember(e, v, 'the value', link, r.a));
-    case 'new': {
-      const f = key === undefined ? v : v[key];
-      return construct(f, callMember(e, f, key === undefined ? 'the value' : key, link, r.a));
-    }
-    case 'set':
-      if (!reflectSet(v, key, decode(r.a[0], link))) {
-        throw typeError('cannot assign ' + quoteName('' + key, 60));
-      }
-      return undefined;
-    case 'has':
-      return reflectHas(v, key);
-    case 'own': {
-      const d = getOwnPropertyDescriptor(v, key);
-      return d !== undefined && d.enumerable === true;
-    }
-    case 'keys':
-      return keysOf(v);
-  }
-  throw typeError('a request that is not known');
-};
-
-const reply = (v, link) => {
-  try {
-    let json = v === memberAnswer ? '{"$":"m"}' : v === undefined ? '' : encode(v, link);
-    const frees = takeFrees(link.run, link.mount);
-    if (frees !== '') {
-      json = '{"$":"+","f":' + frees + (json === '' ? '}' : ',"v":' + json + '}');
-    }
-    return '=' + json;
-  } catch (e) {
-    return failed(e);
-  }
-};
-
-// servePeer answers another machine. caller is "mount:run" of the one that asks.
-const servePeer = (caller, json) => {
-  try {
-    return answerPeer(caller, json);
-  } catch (e) {
-    return failed(e);
-  }
-};
-
-const answerPeer = (caller, json) => {
-  const r = parseJSON(json);
-  const mount = mountOf(caller);
-  const frees = own(r, 'f');
-  if (frees !== undefined) {
-    lost(caller, mount, frees);
-  }
-  const e = exported.get(r.h);
-  if (e === undefined || e.run.ended) {
-    return '!{"name":"Error","message":"the object is no longer shared","code":"' + GONE + '"}';
-  }
-  const link = newLink(+mount, caller, e.run, e.service);
-  let v;
-  try {
-    v = perform(e, r, link);
-  } catch (error) {
-    return failed(error);
-  }
-  if (!isObject(v) || v === memberAnswer || facades.has(v) || (importedRecords.has(v) && r.op === 'get')) {
-    return reply(v, link);
-  }
-  let text = '';
-  let later = '';
-  const finish = (t) => {
-    if (later === '') {
-      text = t;
-    } else {
-      host('peerdone', later, t);
-    }
-  };
-  const pending = settled(
-    v,
-    (value) => finish(reply(value, link)),
-    (error) => finish(failed(error)),
-  );
-  if (!pending) {
-    return text;
-  }
-  later = '' + ++lastPromise;
-  return '~' + later;
-};
-
-// retirePeers ends what a run exported and imported.
-const retirePeers = (run) => {
-  exported.forEach((e) => {
-    if (e.run === run) {
-      free(e);
-    }
-  });
-  imports.forEach((rec, key) => {
-    if (rec.run === run) {
-      imports.delete(key);
-    }
-  });
-  run.frees = newMap();
-};
-
-// unpin lets a provided object go.
-const unpin = (e) => {
-  e.pinned--;
-  if (e.pinned === 0 && e.held === 0) {
-    free(e);
-  }
-};
-
-return { encode, decode, structuredClone, importHandle, exportValue, unpin, servePeer, dropCaller, retirePeers };

@@ -82,6 +82,8 @@ var (
 	codecJS string
 	//go:embed peer.js
 	peerJS string
+	//go:embed serve.js
+	serveJS string
 	//go:embed abort.js
 	abortJS string
 	//go:embed generator.js
@@ -128,7 +130,7 @@ var allParts = sync.OnceValue(func() []Part {
 		part("exact", exactJS),
 		part("inspect", inspectJS),
 		part("encoding", encodingJS),
-		part("peer", codecJS, peerJS),
+		part("peer", codecJS, peerJS, serveJS),
 		part("abort", abortJS),
 		part("effect", generatorJS),
 		part("timer", timerJS),
