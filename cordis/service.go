@@ -13,16 +13,38 @@ import (
 
 // ServiceDecl is a declared service. Its name is reserved: see [LookupService].
 type ServiceDecl struct {
-	Name       string
-	Injectable bool         // mounted plugins may inject it
-	Type       reflect.Type // of the values
+	Name string
+	Type reflect.Type // of the values
+	// Plugin is the interface through which mounted plugins use the service;
+	// nil: they may not inject it.
+	Plugin reflect.Type
+	// Bind gives what implements Plugin for the plugin of a context; nil where
+	// the plugins' side of the service is built elsewhere.
+	Bind func(value any, c *Context) any
 }
+
+// Injectable tells whether mounted plugins may inject the service.
+func (d ServiceDecl) Injectable() bool { return d.Plugin != nil }
 
 // ServiceOption configures a declaration.
 type ServiceOption func(*ServiceDecl)
 
-// Injectable lets mounted plugins inject the service; the default is not.
-func Injectable() ServiceOption { return func(d *ServiceDecl) { d.Injectable = true } }
+// PluginInterface lets mounted plugins inject a service of values S and use it
+// as a P, an interface type; the default is not. bind gives the P of one plugin:
+// what its methods start or register is to be an effect of c's fiber. A nil bind
+// says that the plugins' side is built elsewhere, and P only describes it.
+func PluginInterface[S, P any](bind func(v S, c *Context) P) ServiceOption {
+	return func(d *ServiceDecl) {
+		if d.Type != reflect.TypeFor[S]() || reflect.TypeFor[P]().Kind() != reflect.Interface {
+			panic(fmt.Sprintf("cordis: declare service %q: its plugin interface is for values %v and an interface, not for %v and %v",
+				d.Name, d.Type, reflect.TypeFor[S](), reflect.TypeFor[P]()))
+		}
+		d.Plugin = reflect.TypeFor[P]()
+		if bind != nil {
+			d.Bind = func(value any, c *Context) any { return bind(value.(S), c) }
+		}
+	}
+}
 
 var declared = struct {
 	sync.RWMutex

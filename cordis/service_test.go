@@ -13,18 +13,31 @@ type fixed int
 
 func (f fixed) now() int { return int(f) }
 
+// ticker is how plugins see a clock.
+type ticker interface{ Tick() int }
+
+type bound struct {
+	clock
+	fiber *Fiber
+}
+
+func (b bound) Tick() int { return b.now() }
+
 var (
-	svcClock = NewService[clock]("test-clock", Injectable())
+	svcClock = NewService[clock]("test-clock", PluginInterface(func(v clock, c *Context) ticker { return bound{v, c.Fiber()} }))
 	svcPlain = NewService[int]("test-plain")
 )
 
 func TestServiceDeclarations(t *testing.T) {
 	root := world(t)
 	d, ok := LookupService("test-clock")
-	if !ok || !d.Injectable || svcClock.Name() != "test-clock" {
+	if !ok || !d.Injectable() || svcClock.Name() != "test-clock" {
 		t.Fatalf("declaration %+v", d)
 	}
-	if d, _ := LookupService("test-plain"); d.Injectable {
+	if b, ok := d.Bind(fixed(7), root).(bound); !ok || b.Tick() != 7 || b.fiber != root.Fiber() {
+		t.Fatal("bound to something else")
+	}
+	if d, _ := LookupService("test-plain"); d.Injectable() {
 		t.Fatal("injectable by default")
 	}
 	if _, ok := LookupService("nobody"); ok || len(Services()) < 2 {
@@ -40,6 +53,14 @@ func TestServiceDeclarations(t *testing.T) {
 			NewService[int](name)
 		}()
 	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a plugin interface for other values did not panic")
+			}
+		}()
+		NewService[int]("test-other", PluginInterface[string, ticker](nil))
+	}()
 	_, err := root.Provide("test-plain", "text")
 	wantErr(t, err, ErrArgument)
 	_, err = root.Provide("", 1)

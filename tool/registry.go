@@ -16,9 +16,13 @@ import (
 	"github.com/dsh-go/dsh/schema"
 )
 
+// ForPlugins is the registry as mounted plugins see it; the façade of their
+// context implements it.
+type ForPlugins interface{}
+
 // Service is the registry as a service. Plugins written in Go inject it by its
 // name; mounted plugins get a façade under the same name instead.
-var Service = cordis.NewService[*Registry]("tools", cordis.Injectable())
+var Service = cordis.NewService[*Registry]("tools", cordis.PluginInterface[*Registry, ForPlugins](nil))
 
 // Plugin returns the plugin that provides a registry.
 func Plugin() *cordis.Plugin {

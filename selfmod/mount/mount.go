@@ -211,7 +211,7 @@ func dependencies(declared []wire.Inject) ([]cordis.Dependency, error) {
 		if !usableName(d.Name) {
 			return nil, fmt.Errorf("inject: %q is no name that a service can have: %s", plain.Name(d.Name), nameRule)
 		}
-		if decl, ok := cordis.LookupService(d.Name); ok && !decl.Injectable {
+		if decl, ok := cordis.LookupService(d.Name); ok && !decl.Injectable() {
 			return nil, fmt.Errorf("service %q cannot be injected by a temporary Plugin; what can be is listed by cordis_inspect what:\"services\"", plain.Name(d.Name))
 		}
 		dep := cordis.Dependency{Name: d.Name, Optional: d.Optional}

@@ -16,8 +16,12 @@ import (
 // Timer marks that timers may be used.
 type Timer struct{}
 
+// ForPlugins is the service as mounted plugins see it; the façade of their
+// context implements it.
+type ForPlugins interface{}
+
 // Service is the service's key; mounted plugins may inject it.
-var Service = cordis.NewService[*Timer]("timer", cordis.Injectable())
+var Service = cordis.NewService[*Timer]("timer", cordis.PluginInterface[*Timer, ForPlugins](nil))
 
 // Plugin returns the plugin that provides the service.
 func Plugin() *cordis.Plugin {
