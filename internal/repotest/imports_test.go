@@ -27,8 +27,10 @@ var importRules = []importRule{
 	{"tool", []string{"limits", "cordis", "lossless", "schema", "internal/plain"},
 		"the registry knows the runtime and JSON, no front door, no engine, no model"},
 
-	{"service/...", []string{"limits", "cordis", "lossless", "internal/plain"},
-		"a service is what plugins inject; it knows no toolset"},
+	{"service/...", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...",
+		"github.com/bmatcuk/doublestar/v4", "github.com/fsnotify/fsnotify", "github.com/JohannesKaufmann/html-to-markdown/v2",
+		"golang.org/x/net", "golang.org/x/text", "golang.org/x/sys"},
+		"a service is what plugins inject; it asks the registry's policy and knows no toolset"},
 
 	{"internal/qjs", []string{"limits", "modernc.org/quickjs", "modernc.org/libquickjs", "modernc.org/libc"},
 		"the engine's binding knows no plugin and no protocol"},
@@ -39,7 +41,9 @@ var importRules = []importRule{
 	}, "the engine, the TypeScript compiler and the lock are used here and nowhere else"},
 	{"selfmod/catalog/...", []string{"limits", "lossless", "schema", "cordis", "internal/plain"},
 		"the catalog is generated data; the generator is not linked"},
-	{"selfmod/mount", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...", "selfmod/sandbox/..."},
+	{"selfmod/bridge", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...", "selfmod/catalog"},
+		"the bridge calls what the catalog lists, and knows no worker"},
+	{"selfmod/mount", []string{"selfmod/bridge", "selfmod/catalog", "limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...", "selfmod/sandbox/..."},
 		"mounts are fibers with a worker behind them; the toolset's texts are above them"},
 	{"selfmod", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...", "selfmod/..."},
 		"the toolset stands on the registry and the sandbox; the engine stays behind the sandbox"},
