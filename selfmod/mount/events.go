@@ -130,7 +130,11 @@ func (l *listener) enter(ctx context.Context, args json.RawMessage, next func(co
 				return func() {}
 			}
 			l.r.mu.Lock()
-			l.r.nexts[id] = next
+			l.r.nexts[id] = func(ctx context.Context) (json.RawMessage, error) {
+				// What comes next has limits of its own.
+				defer l.r.vm.Hold(id)()
+				return next(ctx)
+			}
 			l.r.mu.Unlock()
 			return func() {
 				l.r.mu.Lock()
@@ -146,6 +150,11 @@ func (l *listener) enter(ctx context.Context, args json.RawMessage, next func(co
 func (l *listener) around(ctx context.Context, arg any, args json.RawMessage, next func(context.Context) (any, error)) (any, error) {
 	rest := &rest{next: next}
 	raw, err := l.enter(ctx, args, rest.ask)
+	if l.event != tool.PreExecute.Name() && rest.asked() && sandbox.IsCode(err, sandbox.CodeClosed) {
+		// It was unmounted, and the rest goes on without it. A guard's call is denied.
+		value, _, err := rest.outcome(ctx)
+		return value, err
+	}
 	switch l.event {
 	case tool.PreExecute.Name():
 		return l.decision(ctx, arg, raw, err, rest)

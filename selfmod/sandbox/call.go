@@ -23,8 +23,14 @@ type call struct {
 	entry     string
 	answered  sync.Once
 	result    chan outcome // buffered; exactly one
-	abandoned bool         // guarded by the process's mu
 	phase     atomic.Pointer[string]
+
+	// Guarded by the process's mu.
+	abandoned bool
+	timer     *time.Timer   // of what comes next: a sign of life, or the limit
+	due       time.Time     // when the limit is passed, unless it is held
+	holds     int           // how many hold it; see VM.Hold
+	left      time.Duration // what is left of it then
 }
 
 // what names the entry in messages: the part of the call that it has come to.
@@ -56,8 +62,8 @@ func (c *call) answer(o outcome) { c.answered.Do(func() { c.result <- o }) }
 type chainKey struct{}
 
 // begin registers a call, so that its answer finds it, and gives it the chain
-// of the call that its context comes from.
-func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry string) (*call, *Error) {
+// of the call that its context comes from. Its time begins.
+func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry string, limit time.Duration) (*call, *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended || p.cause != nil {
@@ -78,6 +84,8 @@ func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry strin
 		c.chain = c.id
 		c.ctx = context.WithValue(ctx, chainKey{}, c.chain)
 	}
+	c.due = time.Now().Add(limit)
+	c.timer = time.NewTimer(min(limit, p.cfg.VMTimeout+overdueAfter))
 	vm.inflight++
 	p.calls[c.id] = c
 	p.chains[c.chain] = append(p.chains[c.chain], c)
@@ -96,6 +104,7 @@ func (p *process) endLocked(c *call) {
 		return
 	}
 	delete(p.calls, c.id)
+	c.timer.Stop()
 	c.vm.inflight--
 	if c.abandoned {
 		c.vm.abandoned--
@@ -132,6 +141,7 @@ func (p *process) abandon(c *call) (tooMany bool) {
 // roundTrip sends the frame of c and waits for the answer, the limit or the
 // context, whatever comes first. The call has ended or is abandoned on return.
 func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit time.Duration) outcome {
+	defer c.timer.Stop()
 	f.Kind, f.ID, f.Chain, f.Mount = c.kind, c.id, c.chain, c.vm.num
 	if err := p.w.Write(f); err != nil {
 		p.end(c)
@@ -141,24 +151,56 @@ func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit ti
 		p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
 		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.what(), Cause: "its pipe broke", Worker: p.num}}
 	}
-	probe := p.cfg.VMTimeout + overdueAfter
-	timer := time.NewTimer(min(limit, probe))
-	defer timer.Stop()
-	for waited := min(limit, probe); ; {
+	for {
 		select {
 		case o := <-c.result:
 			return o
 		case <-ctx.Done():
 			return p.leave(c, &Error{Code: wire.CodeCancelled, Mount: c.vm.name(), Entry: c.what(), Cause: "was cancelled"})
-		case <-timer.C:
+		case <-c.timer.C:
 			go p.probe()
-			if waited >= limit {
+			if p.overdue(c) {
 				return p.leave(c, &Error{Code: CodeCallTimeout, Mount: c.vm.name(), Entry: c.what(), Limit: limit})
 			}
-			timer.Reset(limit - waited)
-			waited = limit
 		}
 	}
+}
+
+// overdue says whether a call whose timer fired is past its limit; else the
+// timer runs again, or will when nobody holds the limit any more.
+func (p *process) overdue(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.holds > 0 {
+		return false
+	}
+	left := time.Until(c.due)
+	if left > 0 {
+		c.timer.Reset(left)
+	}
+	return left <= 0
+}
+
+// hold stops the time of a call until resume, which may be called again.
+func (p *process) hold(vm *VM, id uint64) (resume func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.calls[id]
+	if c == nil || c.vm != vm {
+		return func() {}
+	}
+	if c.holds++; c.holds == 1 {
+		c.timer.Stop()
+		c.left = time.Until(c.due)
+	}
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if c.holds--; c.holds == 0 && p.calls[id] == c {
+			c.due = time.Now().Add(c.left)
+			c.timer.Reset(c.left)
+		}
+	})
 }
 
 // leave abandons c with err, unless its answer came at the same moment.

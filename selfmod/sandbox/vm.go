@@ -203,7 +203,7 @@ func (vm *VM) ready() *Error {
 }
 
 func (vm *VM) enter(ctx context.Context, kind wire.Kind, f wire.Frame, entry string, limit time.Duration) outcome {
-	c, err := vm.p.begin(ctx, vm, kind, entry)
+	c, err := vm.p.begin(ctx, vm, kind, entry, limit)
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -249,7 +249,7 @@ func (vm *VM) Invoke(ctx context.Context, c Call) (json.RawMessage, error) {
 		limit = vm.s.cfg.CallTimeout
 	}
 	limit = min(limit, vm.s.cfg.MaxCallTimeout)
-	cl, err := vm.p.begin(ctx, vm, wire.Invoke, c.Entry)
+	cl, err := vm.p.begin(ctx, vm, wire.Invoke, c.Entry, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +263,12 @@ func (vm *VM) Invoke(ctx context.Context, c Call) (json.RawMessage, error) {
 	}
 	return o.value, nil
 }
+
+// Hold stops the time of a call whose limit has not been passed until resume is
+// called: while the call waits for something that is not the mount's and has a
+// limit of its own. The time inside the engine is bounded as ever. It does
+// nothing to a call that has ended.
+func (vm *VM) Hold(id uint64) (resume func()) { return vm.p.hold(vm, id) }
 
 // Bind changes what an optional service is bound to; null: nothing.
 func (vm *VM) Bind(run uint32, name string, binding json.RawMessage) {
@@ -285,7 +291,7 @@ const closeTimeout = time.Second
 func (vm *VM) Close(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	c, err := vm.p.begin(ctx, vm, wire.Unload, "unload")
+	c, err := vm.p.begin(ctx, vm, wire.Unload, "unload", closeTimeout)
 	vm.detach(&Error{Code: CodeClosed, Mount: vm.name()})
 	if err != nil {
 		return true // nothing is there any more
