@@ -105,3 +105,25 @@ const (
 
 // ToolName is the rule for a tool's name: every client and provider takes these.
 const ToolName = `^[a-zA-Z0-9_-]{1,64}$`
+
+// Services: bash.
+const (
+	BashTimeout    = 120 * time.Second // of run, unless the request says
+	BashTimeoutMax = 600 * time.Second
+
+	BashCommand   = 100_000   // bytes of a command line; the system takes little more
+	BashStdin     = 16 << 20  // bytes of a standard input
+	BashEnv       = 100_000   // bytes of the environment of a request
+	BashOutput    = 64_000    // bytes of each stream that are kept as text
+	BashOutputMax = 1_000_000 // of stdout, if the request says
+	BashSpill     = 64 << 20  // bytes of each stream that go to a file
+
+	BashSpillFiles = 32 // per plugin, then the oldest goes
+	BashRunning    = 16 // commands at a time, per plugin
+	BashRunningAll = 128
+
+	BashLinger    = 250 * time.Millisecond // for what outlives its shell to end by itself
+	BashKillAfter = 3 * time.Second        // from SIGTERM to SIGKILL
+	BashLost      = 500 * time.Millisecond // the same, where nobody waits for the command
+	BashGiveUp    = 5 * time.Second        // from SIGKILL until what does not die is left, and said
+)
