@@ -58,7 +58,8 @@ var importRules = []importRule{
 	{"demo/...", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "selfmod", "serve/mcp", "service/...",
 		"demo/...", "github.com/modelcontextprotocol/go-sdk"},
 		"the demo drives the real server as any client would"},
-	{"cli", []string{"limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "selfmod/sandbox/...", "serve/...", "service/...",
+	{"internal/calls", []string{"limits", "internal/plain"}, "reads scripts of tool calls; it makes none"},
+	{"cli", []string{"internal/calls", "limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "selfmod/sandbox/...", "serve/...", "service/...",
 		"demo", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"commands wire the parts together"},
 	{"cmd/dsh", []string{"cli"}, "main is a door: whoever builds their own program starts from cli"},
@@ -75,7 +76,8 @@ var nobody = []struct {
 	but      []string
 	why      string
 }{
-	{"cli", []string{"cli", "cmd/dsh"}, "commands are the top of the program"},
+	{"internal/calls", []string{"limits", "internal/plain"}, "reads scripts of tool calls; it makes none"},
+	{"cli", []string{"internal/calls", "cli", "cmd/dsh"}, "commands are the top of the program"},
 	{"internal/gen/...", []string{"internal/gen/..."}, "the shipped binary links none of the generators"},
 	{"github.com/stretchr/testify/...", nil, "tests compare with go-cmp and say what they got and wanted"},
 }
