@@ -27,6 +27,8 @@ type call struct {
 
 	// Guarded by the process's mu.
 	abandoned bool
+	life      context.Context // see Life
+	cancel    context.CancelFunc
 	timer     *time.Timer   // of what comes next: a sign of life, or the limit
 	due       time.Time     // when the limit is passed, unless it is held
 	holds     int           // how many hold it; see VM.Hold
@@ -59,7 +61,10 @@ type outcome struct {
 
 func (c *call) answer(o outcome) { c.answered.Do(func() { c.result <- o }) }
 
-type chainKey struct{}
+type (
+	chainKey struct{} // → the chain of a call, uint64
+	callKey  struct{} // → *call
+)
 
 // begin registers a call, so that its answer finds it, and gives it the chain
 // of the call that its context comes from. Its time begins.
@@ -79,11 +84,12 @@ func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry strin
 	p.nextID++
 	c := &call{kind: kind, id: p.nextID, vm: vm, entry: entry, result: make(chan outcome, 1)}
 	if chain, ok := ctx.Value(chainKey{}).(uint64); ok {
-		c.chain, c.ctx = chain, ctx
+		c.chain = chain
 	} else {
 		c.chain = c.id
-		c.ctx = context.WithValue(ctx, chainKey{}, c.chain)
+		ctx = context.WithValue(ctx, chainKey{}, c.chain)
 	}
+	c.ctx = context.WithValue(ctx, callKey{}, c)
 	c.due = time.Now().Add(limit)
 	c.timer = time.NewTimer(min(limit, p.cfg.VMTimeout+overdueAfter))
 	vm.inflight++
@@ -131,8 +137,12 @@ func (p *process) abandon(c *call) (tooMany bool) {
 	if tooMany = live && c.vm.abandoned > limits.AbandonedCalls; tooMany {
 		p.telling.Add(1)
 	}
+	cancel := c.cancel
 	p.mu.Unlock()
 	if live {
+		if cancel != nil {
+			cancel()
+		}
 		_ = p.w.Write(wire.Frame{Kind: wire.Cancel, ID: c.id, Chain: c.chain, Mount: c.vm.num}) // a worker that is gone runs nothing
 	}
 	return tooMany
@@ -218,12 +228,39 @@ func (p *process) leave(c *call, err *Error) outcome {
 	return outcome{err: err}
 }
 
-// contextOf is the context of the innermost call of a chain that is under way.
-func (p *process) contextOf(chain uint64) context.Context {
+// contextOf is the context of the innermost call of a chain that is under way in
+// the VM, else in any.
+func (p *process) contextOf(vm *VM, chain uint64) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if calls := p.chains[chain]; len(calls) > 0 {
+	calls := p.chains[chain]
+	for i := len(calls) - 1; i >= 0; i-- {
+		if calls[i].vm == vm {
+			return calls[i].ctx
+		}
+	}
+	if len(calls) > 0 {
 		return calls[len(calls)-1].ctx
 	}
 	return context.WithValue(context.Background(), chainKey{}, chain)
+}
+
+// Life gives, for the context of a request, a context that ends when the call
+// that asks is cancelled or overdue, as its signal in the VM does. It does not end
+// when the call has an answer: what was begun meanwhile goes on.
+func Life(ctx context.Context) context.Context {
+	c, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return context.Background()
+	}
+	p := c.vm.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.life == nil {
+		c.life, c.cancel = context.WithCancel(context.Background())
+		if c.abandoned {
+			c.cancel()
+		}
+	}
+	return c.life
 }

@@ -61,7 +61,7 @@ func (p *process) handleOf(f wire.Frame) error {
 			p.phase(vm, f)
 			return nil
 		}
-		vm.host.Send(p.contextOf(f.Chain), ask)
+		vm.host.Send(p.contextOf(vm, f.Chain), ask)
 	case wire.Console:
 		vm.host.Console(f.Name, string(f.Payload))
 	case wire.Late:
@@ -97,7 +97,7 @@ func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (j
 	if vm.asks.Add(1) > maxAsks {
 		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("more than %d open requests of one mount", maxAsks)}
 	}
-	ctx := p.contextOf(f.Chain)
+	ctx := p.contextOf(vm, f.Chain)
 	go func() {
 		defer vm.asks.Add(-1)
 		reply := wire.Frame{Kind: kind, ID: f.ID, Chain: f.Chain, Mount: f.Mount, Run: f.Run}
@@ -127,6 +127,9 @@ func FaultOf(err error) *wire.Fault {
 		return &wire.Fault{Name: e.Fault.Name, Message: e.Fault.Message, Code: e.Fault.Code, Raw: e.Fault.Raw}
 	}
 	f := &wire.Fault{Name: "Error", Message: err.Error()}
+	if named := interface{ ErrorName() string }(nil); errors.As(err, &named) {
+		f.Name = named.ErrorName()
+	}
 	var coded interface{ ErrorCode() string }
 	switch {
 	case errors.As(err, &coded):
