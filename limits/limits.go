@@ -127,3 +127,33 @@ const (
 	BashLost      = 500 * time.Millisecond // the same, where nobody waits for the command
 	BashGiveUp    = 5 * time.Second        // from SIGKILL until what does not die is left, and said
 )
+
+// Services: web, kv, log.
+const (
+	WebBody      = 5 << 20 // bytes of a body, unpacked
+	WebContent   = 100_000 // characters of content
+	WebConvert   = 2 << 20 // bytes of HTML that becomes Markdown or text
+	WebTime      = 30 * time.Second
+	WebRedirects = 5
+	WebURL       = 8000      // bytes of a URL
+	WebHeaders   = 50        // of a request
+	WebHeaderAll = 16 << 10  // bytes of them
+	WebAnswerAll = 256 << 10 // bytes of the headers of a response
+	WebProviders = 50        // of each kind
+	WebQuery     = 2000      // characters of a search's query
+	WebSources   = 50        // of a search
+	WebSourcesIf = 10        // unless the request says
+	WebTitle     = 500       // characters of a source's title
+	WebSnippet   = 2000      // characters of a source's snippet
+
+	KVKeys  = 10_000  // per plugin
+	KVKey   = 512     // bytes of a key
+	KVValue = 1 << 20 // bytes of a value
+	KVTotal = 4 << 20 // bytes of keys and values, per plugin
+
+	LogText   = 2000 // characters of a message
+	LogFields = 20   // shown behind a message
+	LogField  = 500  // characters of a field's value
+	LogRate   = 50   // lines per second, per plugin
+	LogBurst  = 100
+)

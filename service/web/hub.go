@@ -3,51 +3,316 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/service"
+	"github.com/dsh-go/dsh/tool"
 )
 
-type hub struct{}
+// hub is the service: the providers and the way to them.
+type hub struct {
+	c        *cordis.Context
+	cfg      Config
+	fetches  registry
+	searches registry
+}
 
 var _ Web = (*hub)(nil)
 
-func newHub(*cordis.Context, Config) *hub { return &hub{} }
-
-var errSoon = errors.New("web: not there yet")
-
-func (h *hub) Fetch(context.Context, FetchRequest) (FetchResult, error) {
-	return FetchResult{}, errSoon
-}
-func (h *hub) Search(context.Context, SearchRequest) (SearchResult, error) {
-	return SearchResult{}, errSoon
-}
-func (h *hub) RegisterFetchProvider(*cordis.Context, FetchProvider) (*cordis.Handle, error) {
-	return nil, errSoon
-}
-func (h *hub) RegisterSearchProvider(*cordis.Context, SearchProvider) (*cordis.Handle, error) {
-	return nil, errSoon
+func newHub(c *cordis.Context, cfg Config) *hub {
+	return &hub{
+		c: c, cfg: cfg,
+		fetches:  registry{what: "fetch", entries: map[string]*entry{}},
+		searches: registry{what: "search", entries: map[string]*entry{}},
+	}
 }
 
-type plugins struct {
-	web Web
-	c   *cordis.Context
+// byKey is where a context carries the id of the mount that acts.
+type byKey struct{}
+
+func by(ctx context.Context) string {
+	id, _ := ctx.Value(byKey{}).(string)
+	return id
 }
 
-var _ ForPlugins = (*plugins)(nil)
-
-func (p *plugins) Fetch(context.Context, FetchTarget, *FetchOptions) (FetchResult, error) {
-	return FetchResult{}, errSoon
+// Fetch implements Web.
+func (h *hub) Fetch(ctx context.Context, r FetchRequest) (FetchResult, error) {
+	r, err := r.complete()
+	if err != nil {
+		return FetchResult{}, err
+	}
+	what := "the fetch of " + shown(r.URL)
+	ctx, done, err := h.enter(ctx, "web.fetch")
+	if err != nil {
+		return FetchResult{}, err
+	}
+	defer done()
+	if err := h.askFetch(ctx, r.URL, r.Method); err != nil {
+		return FetchResult{}, err
+	}
+	p, err := h.fetches.choose(r.Provider, h.cfg.FetchProvider)
+	if err != nil {
+		return FetchResult{}, err
+	}
+	var result FetchResult
+	limit := time.Duration(r.TimeoutMs) * time.Millisecond
+	err = p.call(ctx, limit, CodeTimeout, CodeFetchFailed, what, func(ctx context.Context) (err error) {
+		result, err = p.provider.(FetchProvider).Fetch(ctx, r)
+		return err
+	})
+	if err != nil {
+		return FetchResult{}, err
+	}
+	return result.bounded(r), nil
 }
 
-func (p *plugins) Search(context.Context, SearchTarget, *SearchOptions) (SearchResult, error) {
-	return SearchResult{}, errSoon
+// Search implements Web.
+func (h *hub) Search(ctx context.Context, r SearchRequest) (SearchResult, error) {
+	r, err := r.complete()
+	if err != nil {
+		return SearchResult{}, err
+	}
+	ctx, done, err := h.enter(ctx, "web.search")
+	if err != nil {
+		return SearchResult{}, err
+	}
+	defer done()
+	if err := service.Ask(ctx, h.c, SearchIntent, CodeDenied, WebSearch{Query: r.Query, By: by(ctx)}); err != nil {
+		return SearchResult{}, orAborted(ctx, err, "the search")
+	}
+	p, err := h.searches.choose(r.Provider, h.cfg.SearchProvider)
+	if err != nil {
+		return SearchResult{}, err
+	}
+	var result SearchResult
+	err = p.call(ctx, limits.WebTime, CodeSearchTimeout, CodeSearchFailed, "the search", func(ctx context.Context) (err error) {
+		result, err = p.provider.(SearchProvider).Search(ctx, r)
+		return err
+	})
+	if err != nil {
+		return SearchResult{}, err
+	}
+	return result.bounded(r), nil
 }
 
-func (p *plugins) RegisterSearchProvider(string, func(context.Context, SearchRequest) (SearchResult, error)) (service.Dispose, error) {
-	return nil, errSoon
+// askFetch asks policy for a fetch, or a redirect of it.
+func (h *hub) askFetch(ctx context.Context, url string, method FetchMethod) error {
+	err := service.Ask(ctx, h.c, FetchIntent, CodeDenied, WebFetch{URL: url, Method: method, By: by(ctx)})
+	return orAborted(ctx, err, "the fetch of "+shown(url))
 }
 
-func (p *plugins) RegisterFetchProvider(string, func(context.Context, FetchRequest) (FetchResult, error)) (service.Dispose, error) {
-	return nil, errSoon
+// orAborted gives an error a code if it is the end of ctx.
+func orAborted(ctx context.Context, err error, what string) error {
+	if err != nil && service.CodeOf(err) == "" {
+		if over := ended(ctx, CodeTimeout, what); over != nil {
+			return over
+		}
+	}
+	return err
+}
+
+// enter begins a call. It ends when the service unloads, but for calls that come
+// later, of dependents that unwind.
+func (h *hub) enter(ctx context.Context, label string) (context.Context, func(), error) {
+	ctx, leave, err := h.c.Fiber().Enter(ctx, label)
+	if err != nil {
+		return nil, nil, fail(CodeUnavailable, "the web service is not running: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := func() bool { return true }
+	if run := h.c.Context(); run.Err() == nil {
+		stop = context.AfterFunc(run, cancel)
+	}
+	return ctx, func() {
+		stop()
+		cancel()
+		leave()
+	}, nil
+}
+
+// RegisterFetchProvider implements Web.
+func (h *hub) RegisterFetchProvider(c *cordis.Context, p FetchProvider) (*cordis.Handle, error) {
+	if p == nil {
+		return nil, fail(CodeInvalidRequest, "the fetch provider is nil")
+	}
+	return h.fetches.register(c, p)
+}
+
+// RegisterSearchProvider implements Web.
+func (h *hub) RegisterSearchProvider(c *cordis.Context, p SearchProvider) (*cordis.Handle, error) {
+	if p == nil {
+		return nil, fail(CodeInvalidRequest, "the search provider is nil")
+	}
+	return h.searches.register(c, p)
+}
+
+// provider is what providers of both kinds have in common.
+type provider interface {
+	ID() string
+	Available() bool
+}
+
+// registry holds the providers of one kind.
+type registry struct {
+	what string // "fetch" or "search"
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+type entry struct {
+	provider provider
+	id       string
+	what     string
+	fiber    *cordis.Fiber
+	owner    string
+}
+
+var idRule = regexp.MustCompile(limits.ToolName)
+
+func (g *registry) register(c *cordis.Context, p provider) (*cordis.Handle, error) {
+	id := p.ID()
+	if !idRule.MatchString(id) {
+		return nil, fail(CodeInvalidRequest, "%q cannot be the id of a provider: use 1 to 64 letters, digits, - and _", shown(id))
+	}
+	e := &entry{provider: p, id: id, what: g.what, fiber: c.Fiber(), owner: "plugin " + shown(c.Fiber().Name())}
+	if m, ok := tool.MountOf(c); ok {
+		e.owner += " (" + m.ID + ")"
+	}
+	h, err := c.Effect(fmt.Sprintf("web.%s provider %q", g.what, id), func(s *cordis.Setup) error {
+		if err := g.add(e); err != nil {
+			return err
+		}
+		s.Collect(func(context.Context) error { g.drop(id); return nil })
+		return nil
+	})
+	if coded := new(service.Error); errors.As(err, &coded) {
+		return nil, coded
+	}
+	return h, err
+}
+
+func (g *registry) add(e *entry) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if had, dup := g.entries[e.id]; dup {
+		return fail(CodeDuplicateProvider, "there is a %s provider %q already, of %s: choose another id", g.what, e.id, had.owner)
+	}
+	if len(g.entries) >= limits.WebProviders {
+		return fail(CodeTooManyProviders, "there are %d %s providers already, the most that can be: dispose one first", len(g.entries), g.what)
+	}
+	g.entries[e.id] = e
+	return nil
+}
+
+func (g *registry) drop(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.entries, id)
+}
+
+// list gives the providers, by id.
+func (g *registry) list() []*entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []*entry
+	for _, e := range g.entries {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return strings.Compare(a.id, b.id) })
+	return all
+}
+
+// choose gives the provider for a call: the wanted one, else the configured one,
+// else the only one that is available.
+func (g *registry) choose(wanted, configured string) (*entry, error) {
+	all := g.list()
+	id, who := wanted, "the request"
+	if id == "" {
+		id, who = configured, "the configuration"
+	}
+	if id != "" {
+		i := slices.IndexFunc(all, func(e *entry) bool { return e.id == id })
+		switch {
+		case i < 0:
+			return nil, fail(CodeConfiguredMissing, "%s names the %s provider %q, which is not registered; registered: %s", who, g.what, shown(id), ids(all))
+		case !all[i].available():
+			return nil, fail(CodeConfiguredUnavailable, "%s names the %s provider %q, which is not available now; registered: %s", who, g.what, id, ids(all))
+		}
+		return all[i], nil
+	}
+	usable := slices.DeleteFunc(slices.Clone(all), func(e *entry) bool { return !e.available() })
+	switch {
+	case len(usable) == 1:
+		return usable[0], nil
+	case len(usable) > 1:
+		return nil, fail(CodeAmbiguous, "there are %d %s providers (%s): name the one to use in the option provider", len(usable), g.what, ids(usable))
+	case len(all) > 0:
+		return nil, fail(CodeUnavailable, "none of the %s providers is available now: %s", g.what, ids(all))
+	case g.what == "search":
+		return nil, fail(CodeUnavailable, "there is no search provider, and none that works without a key. To add one, register it in a plugin that injects web: "+
+			"ctx.web.registerSearchProvider('my-search', async ({ query, maxResults }) => ({ sources: [{ url, title, snippet }], truncated: false })), "+
+			"which asks a search API, with its key in the headers of ctx.web.fetch")
+	}
+	return nil, fail(CodeUnavailable, "there is no %s provider", g.what)
+}
+
+func ids(entries []*entry) string {
+	if len(entries) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.id)
+	}
+	return strings.Join(names, ", ")
+}
+
+// available tells whether the provider and its owner can be used. A panic counts as no.
+func (e *entry) available() (ok bool) {
+	if e.fiber.State() != cordis.Active && e.fiber.State() != cordis.Loading {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return e.provider.Available()
+}
+
+// call runs fn as a call into the provider's owner, for at most limit.
+func (e *entry) call(ctx context.Context, limit time.Duration, timeout, failed, what string, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, expired{fmt.Errorf("%d ms", limit.Milliseconds())})
+	defer cancel()
+	in, done, err := e.fiber.Enter(ctx, fmt.Sprintf("web.%s provider %q", e.what, e.id))
+	if err != nil {
+		return fail(CodeUnavailable, "the %s provider %q is going away: %w", e.what, e.id, err)
+	}
+	defer done()
+	err = guarded(func() error { return fn(in) })
+	if err == nil || service.CodeOf(err) != "" {
+		return err
+	}
+	if over := ended(ctx, timeout, what); over != nil {
+		return over
+	}
+	return fail(failed, "the %s provider %q failed: %w", e.what, e.id, err)
+}
+
+func guarded(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &cordis.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return fn()
 }
