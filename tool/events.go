@@ -8,46 +8,65 @@ import (
 )
 
 // The events of a call, in the order in which it meets them. The package
-// comment says which calls each one sees.
+// comment has the table of which calls each one sees. A Go listener of
+// AroundExecute may also pass another context on.
 var (
-	// PreExecute decides whether a call may run; the innermost decision is to
-	// allow. An error of a listener is the result of the call.
+	// PreExecute decides whether a call may run, before its body. A plugin's
+	// listener sees calls of known tools with valid arguments, cordis_mount too, but
+	// not cordis_inspect and cordis_unmount. Return next(), or a stricter decision;
+	// one that throws, or answers anything else, denies the call.
 	PreExecute = cordis.NewWaterfall[*Exec, Decision]("tools/pre-execute", cordis.ForPlugins())
-	// AroundExecute wraps the body. A wrapper may pass another context on,
-	// return another result, or return without running the body. A success
-	// that it makes itself is validated and rendered again.
+	// AroundExecute wraps the body of a call that was allowed. A plugin's listener
+	// does not see the cordis tools. Return await next(), or a result of your own,
+	// whose value is validated and rendered again; what a listener throws is the
+	// result.
 	AroundExecute = cordis.NewWaterfall[*Exec, *Result]("tools/execute", cordis.ForPlugins())
-	// PostExecute decides what the model gets to see of a result; the
-	// innermost decision is to accept it as it is.
+	// PostExecute decides what the model gets to see of a result, also of calls that
+	// were refused, failed or were cancelled; not of unknown tools or with invalid
+	// arguments. A plugin's listener does not see the cordis tools. Return next(), or
+	// a decision.
 	PostExecute = cordis.NewWaterfall[Finished, PostDecision]("tools/post-execute", cordis.ForPlugins())
-	// Completed tells of every result, after nothing can change it any more.
+	// Completed tells of every result, when nothing can change it any more: also of
+	// calls that were refused, failed or cancelled, of unknown tools, of the cordis
+	// tools, and of calls that ran already when the listener came.
 	Completed = cordis.NewEmit[Finished]("tools/result", cordis.ForPlugins())
-	// Changed tells that a tool came or went. It is not coalesced, and it
-	// reaches listeners of every scope.
+	// Changed tells that a tool came or went. It is not coalesced, and it reaches
+	// listeners of every scope.
 	Changed = cordis.NewEmit[Change]("tools/change", cordis.ForPlugins())
 	// Progressed tells of live output. Only the program itself listens.
 	Progressed = cordis.NewEmit[ProgressReport]("tools/progress")
 )
 
-// Finished is a call with its result.
+// Finished is a call with its result. A plugin's listener gets the two as
+// arguments.
+//
+//dsh:args
 type Finished struct {
-	Exec   *Exec   `json:"exec"`
+	// Exec is the call.
+	Exec *Exec `json:"exec"`
+	// Result is what became of it.
 	Result *Result `json:"result"`
 }
 
 // A Change is one registration or disposal of a tool.
+//
+//dsh:name ToolChange
 type Change struct {
-	// Action is ChangeRegistered or ChangeDisposed.
-	Action string `json:"action"`
-	Name   string `json:"name"`
-	Scope  *Scope `json:"-"`
-	Mount  *Mount `json:"-"`
+	// Action says whether the tool came or went.
+	Action ChangeAction `json:"action"`
+	// Name is the tool's.
+	Name  string `json:"name"`
+	Scope *Scope `json:"-"`
+	Mount *Mount `json:"-"`
 }
+
+// ChangeAction is what became of a tool.
+type ChangeAction string
 
 // The actions of a Change.
 const (
-	ChangeRegistered = "registered"
-	ChangeDisposed   = "disposed"
+	ChangeRegistered ChangeAction = "registered"
+	ChangeDisposed   ChangeAction = "disposed"
 )
 
 // ProgressReport is one piece of live output of a call.
@@ -127,10 +146,10 @@ const (
 type PostDecision struct {
 	// Kind is accept, or block: the model reads Feedback as an error instead.
 	Kind PostKind `json:"kind"`
-	// Content replaces the content and keeps value and meta; nil keeps it.
+	// Content replaces the content and keeps value and meta.
 	Content []Block `json:"content,omitempty"`
 	// Value replaces the value of a success, which is validated and rendered
-	// again; nil keeps it. Content and Value exclude each other.
+	// again. Content and Value exclude each other.
 	Value lossless.Text `json:"value,omitempty"`
 	// Feedback is what the model reads of a blocked result.
 	Feedback string `json:"feedback,omitempty"`

@@ -55,6 +55,8 @@ type Progress struct {
 
 // Exec is one running call as its body, listeners and guards see it. The
 // fields must not be changed. Cancellation is the context beside it.
+//
+//dsh:ts ToolCall
 type Exec struct {
 	Token      Token
 	CallID     string

@@ -16,10 +16,6 @@ import (
 	"github.com/dsh-go/dsh/schema"
 )
 
-// ForPlugins is the registry as mounted plugins see it; the façade of their
-// context implements it.
-type ForPlugins interface{}
-
 // Service is the registry as a service. Plugins written in Go inject it by its
 // name; mounted plugins get a façade under the same name instead.
 var Service = cordis.NewService[*Registry]("tools", cordis.PluginInterface[*Registry, ForPlugins](nil))
@@ -145,7 +141,7 @@ func newEntry(c *cordis.Context, d Definition) *entry {
 	return e
 }
 
-func (r *Registry) changed(ctx context.Context, action string, e *entry) {
+func (r *Registry) changed(ctx context.Context, action ChangeAction, e *entry) {
 	Changed.Emit(ctx, r.ctx, Change{Action: action, Name: e.def.Name, Scope: e.scope, Mount: e.mount})
 }
 

@@ -76,13 +76,16 @@ func (e *DuplicateError) Error() string {
 	return text
 }
 
-// A Block is one piece of content. Text blocks carry Text; blocks of other
-// types, and text blocks with further members, carry their JSON in Raw, which
-// passes byte for byte.
+// A Block is one piece of content; text blocks are what every reader shows.
+//
+//dsh:name ContentBlock
+//dsh:ts { type: 'text'; text: string } | { type: string; [member: string]: any }
 type Block struct {
 	Type string
-	Text string
-	Raw  lossless.Text
+	Text string // of a text block
+	// Raw is the JSON of blocks of other types, and of text blocks with further
+	// members. It passes byte for byte.
+	Raw lossless.Text
 }
 
 // TextBlock returns a text block.
@@ -151,20 +154,28 @@ func checkBlocks(blocks []Block) error {
 }
 
 // A Message is context for the model that follows a result.
+//
+//dsh:name ContextMessage
 type Message struct {
+	// Content is what the model reads.
 	Content []Block `json:"content"`
 }
 
 // ErrorInfo says why a call failed.
+//
+//dsh:name ToolErrorInfo
 type ErrorInfo struct {
 	// Message is the text, at most limits.ErrorText characters.
 	Message string `json:"message"`
-	// Name and Code are set for errors that the harness or an Error names.
+	// Name is the kind of error, where the harness or an Error gives one.
 	Name string `json:"name,omitempty"`
+	// Code is for programs, where the harness or an Error gives one: DENIED.
 	Code string `json:"code,omitempty"`
 }
 
 // A Result is what became of a call. It is complete and must not be changed.
+//
+//dsh:name ToolResult
 type Result struct {
 	// IsError says that the call failed; Error says why, and Content holds one
 	// text block "Error: <message>" unless a listener or FinalizeContent

@@ -3,13 +3,294 @@
 package catalog
 
 // Services are the services that plugins may inject, sorted by key.
-var Services []Service
+var Services = []Service{
+	{
+		Key:     "timer",
+		Summary: "Lets a plugin wait.",
+		Doc:     "Lets a plugin wait. Its members are verbs of ctx itself, such as ctx.setTimeout(fn, 1000). Timers end with the plugin. ms is at most 2,147,483,647 (24.8 days).",
+		Facade:  true,
+		Methods: []Method{
+			{
+				Name:      "setTimeout",
+				Kind:      "sync",
+				Result:    "() => Promise<void>",
+				Signature: "setTimeout(fn: (...args: any[]) => void, ms?: number, ...args: any[]): () => Promise<void>",
+				Summary:   "Calls fn once, with args, ms milliseconds from now, and gives a function that stops it.",
+				Doc:       "Calls fn once, with args, ms milliseconds from now, and gives a function that stops it. ms is 0 where it is left out.",
+			},
+			{
+				Name:      "setInterval",
+				Kind:      "sync",
+				Result:    "() => Promise<void>",
+				Signature: "setInterval(fn: (...args: any[]) => void, ms: number, ...args: any[]): () => Promise<void>",
+				Summary:   "Calls fn, with args, every ms milliseconds, and gives a function that stops it.",
+				Doc:       "Calls fn, with args, every ms milliseconds, and gives a function that stops it. While one call runs the next one waits.",
+			},
+			{
+				Name:   "timeout",
+				Kind:   "async",
+				Result: "() => Promise<void>",
+				Signature: `timeout(ms: number): Promise<void>
+timeout(fn: () => void, ms: number): () => Promise<void>`,
+				Summary: "Gives a promise that resolves in ms milliseconds; with fn it is setTimeout.",
+				Doc:     "Gives a promise that resolves in ms milliseconds; with fn it is setTimeout. The promise rejects when the plugin ends.",
+			},
+			{
+				Name:   "interval",
+				Kind:   "sync",
+				Result: "() => Promise<void>",
+				Signature: `interval(ms: number): AsyncIterable<number>
+interval(fn: () => void, ms: number): () => Promise<void>`,
+				Summary: "Gives an iterator that yields 1, 2, 3, … every ms milliseconds, for `for await`; a tick that nobody waits for is lost, and leaving the loop stops it.",
+				Doc:     "Gives an iterator that yields 1, 2, 3, … every ms milliseconds, for `for await`; a tick that nobody waits for is lost, and leaving the loop stops it. With fn it is setInterval.",
+			},
+			{
+				Name:      "throttle",
+				Kind:      "sync",
+				Result:    "F & { dispose(): void }",
+				Signature: "throttle<F extends Function>(fn: F, ms: number, noTrailing?: boolean): F & { dispose(): void }",
+				Summary:   "Gives a function that calls fn at once, then at most once in ms milliseconds, the last call at the end of that time unless noTrailing is true.",
+				Doc:       "Gives a function that calls fn at once, then at most once in ms milliseconds, the last call at the end of that time unless noTrailing is true. Its dispose() drops the call that waits.",
+			},
+			{
+				Name:      "debounce",
+				Kind:      "sync",
+				Result:    "F & { dispose(): void }",
+				Signature: "debounce<F extends Function>(fn: F, ms: number): F & { dispose(): void }",
+				Summary:   "Gives a function that calls fn, with the newest arguments, when it has not been called for ms milliseconds; it returns nothing itself.",
+				Doc:       "Gives a function that calls fn, with the newest arguments, when it has not been called for ms milliseconds; it returns nothing itself. Its dispose() drops the call that waits.",
+			},
+			{
+				Name:      "clearTimeout",
+				Kind:      "sync",
+				Result:    "void",
+				Signature: "clearTimeout(handle: () => Promise<void>): void",
+				Summary:   "Stops the timer that handle stands for: what setTimeout or setInterval gave, which can be called as well.",
+				Doc:       "Stops the timer that handle stands for: what setTimeout or setInterval gave, which can be called as well.",
+			},
+			{
+				Name:      "clearInterval",
+				Kind:      "sync",
+				Result:    "void",
+				Signature: "clearInterval(handle: () => Promise<void>): void",
+				Summary:   "ClearTimeout under the name that goes with setInterval: it stops the timer of handle.",
+				Doc:       "ClearTimeout under the name that goes with setInterval: it stops the timer of handle.",
+			},
+		},
+	},
+	{
+		Key:     "tools",
+		Summary: "The view that a plugin has of the tools: it adds its own and reads what there is.",
+		Doc:     "The view that a plugin has of the tools: it adds its own and reads what there is. It cannot call tools. ctx.tools is always there, without inject.",
+		Facade:  true,
+		Methods: []Method{
+			{
+				Name:      "register",
+				Kind:      "sync",
+				Result:    "() => Promise<void>",
+				Signature: "register(tool: DefinedTool): () => Promise<void>",
+				Summary:   "Adds the tool that harness.defineTool returned, and gives a function that removes it; harness.registerTool(ctx, tool) does the same.",
+				Doc:       "Adds the tool that harness.defineTool returned, and gives a function that removes it; harness.registerTool(ctx, tool) does the same. It throws where the name is taken, and says by whom.",
+			},
+			{
+				Name:      "schemas",
+				Kind:      "sync",
+				Result:    "ToolView[]",
+				Signature: "schemas(): ToolView[]",
+				Summary:   "Gives the tools that can be called.",
+				Doc:       "Gives the tools that can be called.",
+			},
+			{
+				Name:      "get",
+				Kind:      "sync",
+				Result:    "ToolView | undefined",
+				Signature: "get(name: string): ToolView | undefined",
+				Summary:   "Gives one tool by its name, undefined where there is none.",
+				Doc:       "Gives one tool by its name, undefined where there is none.",
+			},
+		},
+	},
+}
 
 // Events are the events that plugins may listen to, sorted by name.
-var Events []Event
+var Events = []Event{
+	{
+		Name:      "tools/change",
+		Mode:      "emit",
+		Signature: "'tools/change'(change: ToolChange): void",
+		Summary:   "Tells that a tool came or went.",
+		Doc:       "Tells that a tool came or went. It is not coalesced, and it reaches listeners of every scope.",
+	},
+	{
+		Name:      "tools/execute",
+		Mode:      "waterfall",
+		Signature: "'tools/execute'(exec: ToolCall, next: () => Promise<ToolResult>): ToolResult | Promise<ToolResult>",
+		Summary:   "Wraps the body of a call that was allowed.",
+		Doc:       "Wraps the body of a call that was allowed. A plugin's listener does not see the cordis tools. Return await next(), or a result of your own, whose value is validated and rendered again; what a listener throws is the result. Go listeners may also pass another context on.",
+	},
+	{
+		Name:      "tools/post-execute",
+		Mode:      "waterfall",
+		Signature: "'tools/post-execute'(exec: ToolCall, result: ToolResult, next: () => Promise<PostDecision>): PostDecision | Promise<PostDecision>",
+		Summary:   "Decides what the model gets to see of a result, also of calls that were refused, failed or were cancelled; not of unknown tools or with invalid arguments.",
+		Doc:       "Decides what the model gets to see of a result, also of calls that were refused, failed or were cancelled; not of unknown tools or with invalid arguments. A plugin's listener does not see the cordis tools. Return next(), or a decision.",
+	},
+	{
+		Name:      "tools/pre-execute",
+		Mode:      "waterfall",
+		Signature: "'tools/pre-execute'(exec: ToolCall, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Decides whether a call may run, before its body.",
+		Doc:       "Decides whether a call may run, before its body. A plugin's listener sees calls of known tools with valid arguments, cordis_mount too, but not cordis_inspect and cordis_unmount. Return next(), or a stricter decision; one that throws, or answers anything else, denies the call.",
+	},
+	{
+		Name:      "tools/result",
+		Mode:      "emit",
+		Signature: "'tools/result'(exec: ToolCall, result: ToolResult): void",
+		Summary:   "Tells of every result, when nothing can change it any more: also of calls that were refused, failed or cancelled, of unknown tools, of the cordis tools, and of calls that ran already when the listener came.",
+		Doc:       "Tells of every result, when nothing can change it any more: also of calls that were refused, failed or cancelled, of unknown tools, of the cordis tools, and of calls that ran already when the listener came.",
+	},
+}
 
 // Types are the types that signatures mention, sorted by name.
-var Types []Type
+var Types = []Type{
+	{
+		Name: "ContentBlock",
+		Declaration: `/** One piece of content. Text blocks carry Text; blocks of other types, and text blocks with further members, carry their JSON in Raw, which passes byte for byte. */
+type ContentBlock = { type: 'text'; text: string } | { type: string; [member: string]: any };`,
+		Short: "ContentBlock = { type: 'text'; text: string } | { type: string; [member: string]: any }",
+		Doc:   "One piece of content. Text blocks carry Text; blocks of other types, and text blocks with further members, carry their JSON in Raw, which passes byte for byte.",
+	},
+	{
+		Name: "ContextMessage",
+		Declaration: `/** Context for the model that follows a result. */
+interface ContextMessage {
+  /** what the model reads. */
+  content: ContentBlock[];
+}`,
+		Short: "ContextMessage { content: ContentBlock[] }",
+		Doc:   "Context for the model that follows a result.",
+	},
+	{
+		Name: "Decision",
+		Declaration: `/** Says whether a call may run. */
+interface Decision {
+  /** allow, ask (a person is asked) or deny. */
+  kind: 'allow' | 'ask' | 'deny';
+  /** what the model reads when the call does not run. */
+  reason?: string;
+}`,
+		Short: "Decision { kind: 'allow' | 'ask' | 'deny'; reason?: string }",
+		Doc:   "Says whether a call may run.",
+	},
+	{
+		Name: "PostDecision",
+		Declaration: `/** Says what becomes of a result. */
+interface PostDecision {
+  /** accept, or block: the model reads feedback as an error instead. */
+  kind: 'accept' | 'block';
+  /** Replaces the content and keeps value and meta; nil keeps it. */
+  content?: ContentBlock[];
+  /** Replaces the value of a success, which is validated and rendered again; nil keeps it. Content and value exclude each other. */
+  value?: any;
+  /** what the model reads of a blocked result. */
+  feedback?: string;
+  /** Follow the result; at most 64 count. */
+  contexts?: ContextMessage[];
+}`,
+		Short: "PostDecision { kind: 'accept' | 'block'; content?: ContentBlock[]; value?: any; feedback?: string; contexts?: ContextMessage[] }",
+		Doc:   "Says what becomes of a result.",
+	},
+	{
+		Name: "ToolCall",
+		Declaration: `/** A call as listeners see it: what the JSON of an Exec has. */
+interface ToolCall {
+  /** Identifies the call while this process runs. */
+  token: number;
+  /** the caller's id of the call. */
+  callId: string;
+  /** the callId of the outermost call around this one. */
+  rootCallId: string;
+  /** the tool's name. */
+  name: string;
+  /** valid under the tool's parameters, with defaults filled in; of a refused call they are what the caller sent. */
+  arguments: any;
+  /** the token of the call within which this one was made. */
+  parent?: number;
+}`,
+		Short: "ToolCall { token: number; callId: string; rootCallId: string; name: string; arguments: any; parent?: number }",
+		Doc:   "A call as listeners see it: what the JSON of an Exec has.",
+	},
+	{
+		Name: "ToolChange",
+		Declaration: `/** One registration or disposal of a tool. */
+interface ToolChange {
+  /** Says whether the tool came or went. */
+  action: 'registered' | 'disposed';
+  /** the tool's. */
+  name: string;
+}`,
+		Short: "ToolChange { action: 'registered' | 'disposed'; name: string }",
+		Doc:   "One registration or disposal of a tool.",
+	},
+	{
+		Name: "ToolErrorInfo",
+		Declaration: `/** Says why a call failed. */
+interface ToolErrorInfo {
+  /** the text, at most 2,000 characters. */
+  message: string;
+  /** the kind of error, where the harness or an Error gives one. */
+  name?: string;
+  /** for programs, where the harness or an Error gives one: DENIED. */
+  code?: string;
+}`,
+		Short: "ToolErrorInfo { message: string; name?: string; code?: string }",
+		Doc:   "Says why a call failed.",
+	},
+	{
+		Name: "ToolResult",
+		Declaration: `/** What became of a call. It is complete and must not be changed. */
+interface ToolResult {
+  /** Says that the call failed; error says why, and content holds one text block "error: <message>" unless a listener or FinalizeContent replaced it. */
+  isError: boolean;
+  /** the canonical value of a success. */
+  value?: any;
+  /** what the model reads. */
+  content: ContentBlock[];
+  /** what people's views read; it never reaches the model. */
+  meta?: any;
+  /** set exactly when isError is. */
+  error?: ToolErrorInfo;
+  /** Follow the result in the conversation: those the tool deferred, those a wrapper added, those of the post-execute decision. */
+  contexts?: ContextMessage[];
+  /** Asks the loop to end the turn; only a success can. */
+  concludeTurn?: boolean;
+}`,
+		Short: "ToolResult { isError: boolean; value?: any; content: ContentBlock[]; meta?: any; error?: ToolErrorInfo; contexts?: ContextMessage[]; concludeTurn?: boolean }",
+		Doc:   "What became of a call. It is complete and must not be changed.",
+	},
+	{
+		Name: "ToolView",
+		Declaration: `/** What can be known of a tool. */
+interface ToolView {
+  /** what callers call it. */
+  name: string;
+  /** Tells the model what it does. */
+  description: string;
+  /** the JSON Schema of its arguments. */
+  parameters: any;
+}`,
+		Short: "ToolView { name: string; description: string; parameters: any }",
+		Doc:   "What can be known of a tool.",
+	},
+}
 
-// Context are the verbs of every ctx.
-var Context []Member
+// Context are the verbs that every ctx has.
+var Context = []Member{
+	{Group: "ctx.on(event, listener, options?)", Summary: "listens; gives the function that removes the listener. options { prepend: true } puts it first."},
+	{Group: "ctx.once(event, listener, options?)", Summary: "the same, for the first time only."},
+	{Group: "ctx.provide(name, value)", Summary: "offers a service to other plugins; gives the function that takes it back."},
+	{Group: "ctx.effect(setup, label?)", Summary: "runs setup now, and at unmount the function that it returned."},
+	{Group: "ctx.get(name)", Summary: "a service that you inject; undefined while an optional one is absent."},
+	{Group: "ctx.setTimeout, setInterval, timeout, interval, throttle, debounce", Summary: "with inject: ['timer']; see the service timer."},
+	{Group: "ctx.tools", Summary: "register, schemas, get, without inject; see the service tools."},
+}

@@ -16,9 +16,54 @@ import (
 // Timer marks that timers may be used.
 type Timer struct{}
 
-// ForPlugins is the service as mounted plugins see it; the façade of their
-// context implements it.
-type ForPlugins interface{}
+// ForPlugins lets a plugin wait. Its members are verbs of ctx itself, such as
+// ctx.setTimeout(fn, 1000). Timers end with the plugin. ms is at most
+// 2,147,483,647 (24.8 days).
+type ForPlugins interface {
+	// SetTimeout calls fn once, with args, ms milliseconds from now, and gives a
+	// function that stops it. ms is 0 where it is left out.
+	//
+	//dsh:ts setTimeout(fn: (...args: any[]) => void, ms?: number, ...args: any[]): () => Promise<void>
+	SetTimeout()
+	// SetInterval calls fn, with args, every ms milliseconds, and gives a function
+	// that stops it. While one call runs the next one waits.
+	//
+	//dsh:ts setInterval(fn: (...args: any[]) => void, ms: number, ...args: any[]): () => Promise<void>
+	SetInterval()
+	// Timeout gives a promise that resolves in ms milliseconds; with fn it is
+	// setTimeout. The promise rejects when the plugin ends.
+	//
+	//dsh:ts timeout(ms: number): Promise<void>
+	//dsh:ts timeout(fn: () => void, ms: number): () => Promise<void>
+	Timeout()
+	// Interval gives an iterator that yields 1, 2, 3, … every ms milliseconds, for
+	// `for await`; a tick that nobody waits for is lost, and leaving the loop stops
+	// it. With fn it is setInterval.
+	//
+	//dsh:ts interval(ms: number): AsyncIterable<number>
+	//dsh:ts interval(fn: () => void, ms: number): () => Promise<void>
+	Interval()
+	// Throttle gives a function that calls fn at once, then at most once in ms
+	// milliseconds, the last call at the end of that time unless noTrailing is true.
+	// Its dispose() drops the call that waits.
+	//
+	//dsh:ts throttle<F extends Function>(fn: F, ms: number, noTrailing?: boolean): F & { dispose(): void }
+	Throttle()
+	// Debounce gives a function that calls fn, with the newest arguments, when it
+	// has not been called for ms milliseconds; it returns nothing itself. Its dispose() drops the call that waits.
+	//
+	//dsh:ts debounce<F extends Function>(fn: F, ms: number): F & { dispose(): void }
+	Debounce()
+	// ClearTimeout stops the timer that handle stands for: what setTimeout or
+	// setInterval gave, which can be called as well.
+	//
+	//dsh:ts clearTimeout(handle: () => Promise<void>): void
+	ClearTimeout()
+	// ClearInterval stops the timer of handle, as clearTimeout does.
+	//
+	//dsh:ts clearInterval(handle: () => Promise<void>): void
+	ClearInterval()
+}
 
 // Service is the service's key; mounted plugins may inject it.
 var Service = cordis.NewService[*Timer]("timer", cordis.PluginInterface[*Timer, ForPlugins](nil))

@@ -1,0 +1,94 @@
+package reference
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/dsh-go/dsh/internal/gen/surface"
+)
+
+// Command is what makes generated files current.
+const Command = "go generate ./..."
+
+// ErrStale says that a generated file is not what the source gives.
+var ErrStale = errors.New("generated files are stale: run " + Command)
+
+// Root finds the root of the module from the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("find module: there is no go.mod above the working directory")
+		}
+		dir = up
+	}
+}
+
+// Generate makes all files in memory, by their names from the root.
+func Generate(root string) (map[string][]byte, error) {
+	s, err := surface.Read(surface.Config{Dir: root})
+	if err != nil {
+		return nil, err
+	}
+	text, err := Catalog(s, Verbs)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{"selfmod/catalog/generated.go": text}, nil
+}
+
+// Write brings the files of the module that holds the working directory up to date.
+func Write() error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	files, err := Generate(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, files[name]) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Check compares the files with what the source gives; it wraps ErrStale and
+// names the files.
+func Check(root string) error {
+	files, err := Generate(root)
+	if err != nil {
+		return err
+	}
+	var stale []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if old, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))); err != nil || !bytes.Equal(old, files[name]) {
+			stale = append(stale, name)
+		}
+	}
+	if len(stale) > 0 {
+		return fmt.Errorf("%w (%v)", ErrStale, stale)
+	}
+	return nil
+}
