@@ -157,3 +157,31 @@ const (
 	LogRate   = 50   // lines per second, per plugin
 	LogBurst  = 100
 )
+
+// Services: fs.
+const (
+	FSPath      = 4096     // bytes of a path
+	FSText      = 16 << 20 // bytes of a file read at once or written
+	FSPiece     = 64 << 10 // bytes of a piece of a stream
+	FSEcho      = 64 << 10 // bytes of a text before and after a change, in its result
+	FSEdit      = 1 << 20  // bytes of the old and of the new text of an edit
+	FSEntries   = 10_000   // entries of a listing
+	FSPaths     = 1000     // paths that a search finds by default; at most FSEntries
+	FSVisited   = 100_000  // entries looked at by one listing, search or watch
+	FSPattern   = 1000     // bytes of a pattern
+	FSPatterns  = 50       // patterns that a search leaves out
+	FSDepth     = 200      // folders below a target that are searched, watched or removed
+	FSLinks     = 40       // symbolic links on the way to a target
+	FSSteps     = 10_000   // names looked at on the way to a target, links and retries included
+	FSWatches   = 50       // watches per plugin
+	FSWatchDirs = 2000     // folders of one watch
+	FSChanges   = 1000     // changes in one call of a watch's callback
+	FSPending   = 10_000   // changes that wait for it; beyond, they are lost and it is told
+)
+
+// FSSettle is how long a watch collects changes before it calls back.
+const FSSettle = 50 * time.Millisecond
+
+// FSRacy is the age from which a file's times tell a change from the one before;
+// a younger file's version waits for it.
+const FSRacy = 20 * time.Millisecond
