@@ -73,8 +73,8 @@ interval(fn: () => void, ms: number): () => Promise<void>`,
 				Kind:      "sync",
 				Result:    "void",
 				Signature: "clearInterval(handle: () => Promise<void>): void",
-				Summary:   "ClearTimeout under the name that goes with setInterval: it stops the timer of handle.",
-				Doc:       "ClearTimeout under the name that goes with setInterval: it stops the timer of handle.",
+				Summary:   "Stops the timer of handle, as clearTimeout does.",
+				Doc:       "Stops the timer of handle, as clearTimeout does.",
 			},
 		},
 	},
@@ -126,7 +126,7 @@ var Events = []Event{
 		Mode:      "waterfall",
 		Signature: "'tools/execute'(exec: ToolCall, next: () => Promise<ToolResult>): ToolResult | Promise<ToolResult>",
 		Summary:   "Wraps the body of a call that was allowed.",
-		Doc:       "Wraps the body of a call that was allowed. A plugin's listener does not see the cordis tools. Return await next(), or a result of your own, whose value is validated and rendered again; what a listener throws is the result. Go listeners may also pass another context on.",
+		Doc:       "Wraps the body of a call that was allowed. A plugin's listener does not see the cordis tools. Return await next(), or a result of your own, whose value is validated and rendered again; what a listener throws is the result.",
 	},
 	{
 		Name:      "tools/post-execute",
@@ -155,10 +155,10 @@ var Events = []Event{
 var Types = []Type{
 	{
 		Name: "ContentBlock",
-		Declaration: `/** One piece of content. Text blocks carry Text; blocks of other types, and text blocks with further members, carry their JSON in Raw, which passes byte for byte. */
+		Declaration: `/** One piece of content; text blocks are what every reader shows. */
 type ContentBlock = { type: 'text'; text: string } | { type: string; [member: string]: any };`,
 		Short: "ContentBlock = { type: 'text'; text: string } | { type: string; [member: string]: any }",
-		Doc:   "One piece of content. Text blocks carry Text; blocks of other types, and text blocks with further members, carry their JSON in Raw, which passes byte for byte.",
+		Doc:   "One piece of content; text blocks are what every reader shows.",
 	},
 	{
 		Name: "ContextMessage",
@@ -188,9 +188,9 @@ interface Decision {
 interface PostDecision {
   /** accept, or block: the model reads feedback as an error instead. */
   kind: 'accept' | 'block';
-  /** Replaces the content and keeps value and meta; nil keeps it. */
+  /** Replaces the content and keeps value and meta. */
   content?: ContentBlock[];
-  /** Replaces the value of a success, which is validated and rendered again; nil keeps it. Content and value exclude each other. */
+  /** Replaces the value of a success, which is validated and rendered again. Content and value exclude each other. */
   value?: any;
   /** what the model reads of a blocked result. */
   feedback?: string;
@@ -202,7 +202,7 @@ interface PostDecision {
 	},
 	{
 		Name: "ToolCall",
-		Declaration: `/** A call as listeners see it: what the JSON of an Exec has. */
+		Declaration: `/** A call as listeners of plugins see it. */
 interface ToolCall {
   /** Identifies the call while this process runs. */
   token: number;
@@ -218,7 +218,7 @@ interface ToolCall {
   parent?: number;
 }`,
 		Short: "ToolCall { token: number; callId: string; rootCallId: string; name: string; arguments: any; parent?: number }",
-		Doc:   "A call as listeners see it: what the JSON of an Exec has.",
+		Doc:   "A call as listeners of plugins see it.",
 	},
 	{
 		Name: "ToolChange",
@@ -250,7 +250,7 @@ interface ToolErrorInfo {
 		Name: "ToolResult",
 		Declaration: `/** What became of a call. It is complete and must not be changed. */
 interface ToolResult {
-  /** Says that the call failed; error says why, and content holds one text block "error: <message>" unless a listener or FinalizeContent replaced it. */
+  /** Says that the call failed; error says why, and content holds one text block "Error: <message>" unless a listener or FinalizeContent replaced it. */
   isError: boolean;
   /** the canonical value of a success. */
   value?: any;

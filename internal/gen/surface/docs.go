@@ -192,7 +192,7 @@ func directive(in map[string][]string, key string) string {
 var (
 	docLink   = regexp.MustCompile(`\[\*?(?:[A-Za-z]\w*\.)*([A-Z]\w*)\]`)
 	limitName = regexp.MustCompile(`\blimits\.([A-Z]\w*)`)
-	goName    = regexp.MustCompile(`(^|\n\n|[.:] |["'`])?\b([A-Z]\w*)\b`)
+	goName    = regexp.MustCompile(`(^|\n\n|[.:] |["'\x60])?\b([A-Z]\w*)\b`)
 )
 
 // prose turns a Go comment into text for a reader of JavaScript. own is the Go
