@@ -151,6 +151,7 @@ func onPoll(_ *libc.TLS, _, id uintptr) int32 {
 		return 0
 	}
 	vm.pollAfter(pollEvery)
+	vm.grew()
 	if !vm.stop() {
 		return 0
 	}

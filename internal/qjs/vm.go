@@ -70,6 +70,8 @@ type VM struct {
 	cells   cells
 
 	host    HostFunc
+	grown   func(size int64)
+	growth  int64        // the heap from which on grown is told next
 	held    lib.TJSValue // the function given to __hold
 	hasHeld bool
 
@@ -188,6 +190,28 @@ func (vm *VM) Trim() {
 // SetHost installs what answers __host; nil makes __host throw.
 func (vm *VM) SetHost(fn HostFunc) { vm.host = fn }
 
+// growthStep is the least heap that SetGrown's function is told of.
+const growthStep = 16 << 20
+
+// SetGrown installs a function that is told, while an entry runs, that the heap
+// has at least doubled since the entry began or since it was told last, and is at
+// least 16 MiB. It runs on the goroutine that entered the VM, inside the engine: it
+// must not enter it.
+func (vm *VM) SetGrown(fn func(size int64)) { vm.grown = fn }
+
+// grew tells of the heap's growth, if it is time to.
+func (vm *VM) grew() {
+	if vm.grown == nil {
+		return
+	}
+	size, _ := vm.Memory()
+	if vm.growth == 0 || size < vm.growth {
+		return
+	}
+	vm.growth = 2 * size
+	vm.grown(size)
+}
+
 // base is the start of the clock that deadlines are compared on.
 var base = time.Now()
 
@@ -296,6 +320,10 @@ func (vm *VM) guard(f func() error) (err error) {
 	}
 	fired, oom, hostErr := vm.fired, vm.oom, vm.hostErr
 	vm.fired, vm.oom, vm.hostErr = false, false, nil
+	if vm.depth == 0 {
+		size, _ := vm.Memory()
+		vm.growth = max(growthStep, 2*size)
+	}
 	vm.depth++
 	returned := false
 	defer func() {

@@ -57,8 +57,12 @@ func (p *process) handleOf(f wire.Frame) error {
 	case wire.HostAsync:
 		return p.ask(vm, f, vm.host.Async, ask, wire.Settle)
 	case wire.Send:
-		if f.Name == wire.VerbPhase {
+		switch f.Name {
+		case wire.VerbPhase:
 			p.phase(vm, f)
+			return nil
+		case wire.VerbHeap:
+			vm.heap(f.Payload)
 			return nil
 		}
 		vm.host.Send(p.contextOf(vm, f.Chain), ask)

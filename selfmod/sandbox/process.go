@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,13 +10,10 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/dsh-go/dsh/internal/plain"
-	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 )
@@ -205,7 +201,7 @@ func (p *process) finish(state error) {
 	if cause.Cause == "" && cause.Code == CodeDied {
 		cause = &Error{Code: CodeDied, Cause: p.describe(state)}
 		p.cause = cause
-		guilty = p.suspectLocked(state)
+		guilty = p.suspectLocked(exitStatus(state))
 	}
 	calls, vms := p.calls, p.vms
 	p.calls, p.chains, p.vms = map[uint64]*call{}, map[uint64][]*call{}, map[uint32]*VM{}
@@ -234,38 +230,9 @@ func (p *process) deathOf(vm *VM, entry string, cause *Error, guilty uint32) *Er
 		text = cause.stuck()
 	}
 	if vm.num == guilty {
-		text += "; nothing else was at work in it, so this mount is to blame"
+		text += "; this mount is to blame: it was at work in it, and nothing else was that could have done it"
 	}
 	return &Error{Code: CodeDied, Mount: vm.name(), Entry: entry, Cause: text, Worker: p.num, Blamed: vm.num == guilty}
-}
-
-// crashed is the exit status of a Go program that panics or runs out of stack or
-// memory. One that gives up by itself, with another, blames nobody.
-const crashed = 2
-
-// suspectLocked names the mount to blame for a crash: the only one that was
-// being compiled, else the only one that had calls in it. Being killed from
-// outside is nobody's fault.
-func (p *process) suspectLocked(state error) uint32 {
-	var exit *exec.ExitError
-	if !errors.As(state, &exit) || exit.ExitCode() != crashed {
-		return 0
-	}
-	loading, entered := map[uint32]bool{}, map[uint32]bool{}
-	for _, c := range p.calls {
-		entered[c.vm.num] = true
-		if c.kind == wire.Load {
-			loading[c.vm.num] = true
-		}
-	}
-	for _, set := range []map[uint32]bool{loading, entered} {
-		if len(set) == 1 {
-			for num := range set {
-				return num
-			}
-		}
-	}
-	return 0
 }
 
 func (p *process) describe(state error) string {
@@ -320,41 +287,4 @@ type deadlineWriter struct{ f *os.File }
 func (d deadlineWriter) Write(b []byte) (int, error) {
 	_ = d.f.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it is not supported, the probe finds out
 	return d.f.Write(b)
-}
-
-// tail keeps the first bytes of what the worker writes to its standard error
-// since it last was quiet: the text of a crash begins there.
-type tail struct {
-	out io.Writer
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-const tailSize = 64 << 10
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if room := tailSize - t.buf.Len(); room > 0 {
-		t.buf.Write(b[:min(room, len(b))])
-		if t.out != nil {
-			_, _ = t.out.Write(b[:min(room, len(b))])
-		}
-	}
-	return len(b), nil
-}
-
-// fatal is the first line of a crash, without what follows: our stack is
-// nobody's business.
-func (t *tail) fatal() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for line := range strings.Lines(t.buf.String()) {
-		line = strings.TrimSpace(line)
-		line, gaveUp := strings.CutPrefix(line, "dsh worker: ")
-		if gaveUp || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "runtime: out of memory") {
-			return plain.Line(line, limits.Preview)
-		}
-	}
-	return ""
 }

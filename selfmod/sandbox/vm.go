@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -403,6 +404,15 @@ func (vm *VM) count(c *call, s wire.Stats, failed bool) {
 	}
 	vm.counts.Engine += s.Engine
 	vm.counts.Heap = s.Heap
+}
+
+// heap notes how large the heap has become during a call.
+func (vm *VM) heap(digits []byte) {
+	if size, err := strconv.ParseInt(string(digits[:min(len(digits), 20)]), 10, 64); err == nil {
+		vm.mu.Lock()
+		vm.counts.Heap = size
+		vm.mu.Unlock()
+	}
 }
 
 // lost counts a call that was abandoned.

@@ -79,7 +79,7 @@ const (
 	// HostAsync asks the host; the VM goes on. Answered by Settle.
 	HostAsync
 	// Send tells the host something one way: Name is the verb (progress, defer,
-	// conclude, …). [VerbPhase] is the worker's own.
+	// conclude, …). [VerbPhase] and [VerbHeap] are the worker's own.
 	Send
 	// Console is one line that a mount printed: Name is the level.
 	Console
@@ -104,6 +104,11 @@ const (
 // VerbPhase on Send: the call ID is in the phase that Payload names. The worker
 // says so only where it matters: before a failure, and of a call that goes on.
 const VerbPhase = "phase"
+
+// VerbHeap on Send: the mount's heap has grown to as many bytes as Payload says in
+// decimal digits, while something runs in it. What is left of the growth when the
+// entry has ended is in its [Stats].
+const VerbHeap = "heap"
 
 // Frame is one message. Name and Payload of a read frame belong to the caller.
 type Frame struct {

@@ -108,11 +108,22 @@ func (w *worker) equip(m *mount) *wire.Fault {
 		return &wire.Fault{Name: "Error", Code: wire.CodeMemory, Message: fmt.Sprintf("no VM for %s: %v", m.label, err)}
 	}
 	vm.SetHost(m.host)
+	vm.SetGrown(m.grown)
 	m.clock.init(vm, func() { w.poke(m) }, func() { w.stuck(m) })
 	w.mu.Lock()
 	m.vm = vm
 	w.mu.Unlock()
 	return nil
+}
+
+// grown tells the host how large the heap has become, so that it knows who used
+// up the worker's memory if that ends. It runs inside the engine.
+func (m *mount) grown(size int64) {
+	f := wire.Frame{Kind: wire.Send, Mount: m.id, Name: wire.VerbHeap, Payload: strconv.AppendInt(nil, size, 10)}
+	if m.top != nil {
+		f.Chain, f.Run = m.top.chain, m.top.run
+	}
+	m.w.send(f)
 }
 
 // body compiles the source and calls it.
