@@ -5,6 +5,199 @@ package catalog
 // Services are the services that plugins may inject, sorted by key.
 var Services = []Service{
 	{
+		Key:     "bash",
+		Summary: "Runs shell commands.",
+		Doc:     "Runs shell commands. A command gets this program's environment without credentials, no terminal and no color, and is bound by no fs root. What it starts ends with it, or with your plugin.",
+		Methods: []Method{
+			{
+				Name: "run",
+				Go:   "Run",
+				Kind: "async",
+				Params: []Param{
+					{Name: "command", Type: "string | Request | Spec", Doc: "A command line, alone or with its settings."},
+					{Name: "options", Type: "RunOptions", Optional: true, Doc: "Settings of a command."},
+				},
+				Result:    "RunResult",
+				Signature: "run(command: string | Request | Spec, options?: RunOptions): Promise<RunResult>",
+				Summary:   "Runs a command with bash -c and waits for its end.",
+				Doc: `Runs a command with bash -c and waits for its end. A failing command is a result, not an error: check exitCode, which is null if a signal ended it, and timedOut. What it leaves running in the background (cmd &) is ended with it: use start for what has to go on. The end of your tool call aborts the command.
+
+command is what to run, as text or with its settings; options are settings, which win over those of command.
+
+Rejects with BASH_BAD_REQUEST, BASH_BAD_WORKDIR, BASH_DENIED, BASH_TOO_MANY, BASH_NO_SHELL or BASH_FAILED.`,
+			},
+			{
+				Name: "start",
+				Go:   "Start",
+				Kind: "async",
+				Params: []Param{
+					{Name: "command", Type: "string | Request | Spec", Doc: "A command line, alone or with its settings."},
+					{Name: "options", Type: "RunOptions", Optional: true, Doc: "Settings of a command."},
+				},
+				Result:    "Process",
+				Signature: "start(command: string | Request | Spec, options?: RunOptions): Promise<Process>",
+				Summary:   "Starts a command and returns while it runs.",
+				Doc: `Starts a command and returns while it runs. It runs until it ends by itself, kill() is called or your plugin ends; there is no time limit unless timeoutMs is given.
+
+command is what to run, as text or with its settings; options are settings, which win over those of command.
+
+Rejects as run does.`,
+			},
+			{
+				Name: "resolve",
+				Go:   "Resolve",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "command", Type: "string | Request | Spec", Doc: "A command line, alone or with its settings."},
+				},
+				Result:    "Spec",
+				Signature: "resolve(command: string | Request | Spec): Spec",
+				Summary:   "Gives what run would do: the defaults filled in, the folder made absolute.",
+				Doc: `Gives what run would do: the defaults filled in, the folder made absolute. It runs nothing. What it returns can be given to run and start.
+
+command is what to resolve, as text or with its settings.
+
+Throws BASH_BAD_REQUEST, BASH_BAD_WORKDIR or BASH_NO_SHELL.`,
+			},
+		},
+	},
+	{
+		Key:     "kv",
+		Summary: "A small store of the plugin's own: nobody else sees it.",
+		Doc:     "A small store of the plugin's own: nobody else sees it. It keeps its values while the plugin is parked and runs again; when the plugin is unmounted they are gone, and a new mount begins empty.",
+		Methods: []Method{
+			{
+				Name: "get",
+				Go:   "Get",
+				Kind: "async",
+				Params: []Param{
+					{Name: "key", Type: "string", Doc: "1 to 512 bytes."},
+				},
+				Result:    "any",
+				Signature: "get(key: string): Promise<any>",
+				Summary:   "Gives the value of a key, undefined if there is none.",
+				Doc: `Gives the value of a key, undefined if there is none.
+
+  - key: 1 to 512 bytes.`,
+			},
+			{
+				Name: "set",
+				Go:   "Set",
+				Kind: "async",
+				Params: []Param{
+					{Name: "key", Type: "string", Doc: "1 to 512 bytes."},
+					{Name: "value", Type: "any", Doc: "any JSON value."},
+				},
+				Result:    "void",
+				Signature: "set(key: string, value: any): Promise<void>",
+				Summary:   "Keeps a value under a key, in place of the one before.",
+				Doc: `Keeps a value under a key, in place of the one before. KV_INVALID_KEY: the key is empty or too long. KV_TOO_LARGE: the value is larger than 1 MiB, or the store would hold more than 4 MiB or 10,000 keys; nothing is changed then. KV_IO_ERROR: the store's file could not be written.
+
+  - key: 1 to 512 bytes.
+  - value: any JSON value.`,
+			},
+			{
+				Name: "delete",
+				Go:   "Delete",
+				Kind: "async",
+				Params: []Param{
+					{Name: "key", Type: "string", Doc: "1 to 512 bytes."},
+				},
+				Result:    "boolean",
+				Signature: "delete(key: string): Promise<boolean>",
+				Summary:   "Removes a key and tells whether it was there.",
+				Doc: `Removes a key and tells whether it was there.
+
+  - key: 1 to 512 bytes.`,
+			},
+			{
+				Name: "keys",
+				Go:   "Keys",
+				Kind: "async",
+				Params: []Param{
+					{Name: "prefix", Type: "string", Optional: true, Doc: "only keys that begin with it."},
+				},
+				Result:    "string[]",
+				Signature: "keys(prefix?: string): Promise<string[]>",
+				Summary:   "Gives the keys, sorted.",
+				Doc: `Gives the keys, sorted.
+
+  - prefix: only keys that begin with it.`,
+			},
+		},
+	},
+	{
+		Key:     "log",
+		Summary: "Writes lines to the log of the program, which a person reads; console.log is for what you want to read yourself with cordis_inspect.",
+		Doc:     "Writes lines to the log of the program, which a person reads; console.log is for what you want to read yourself with cordis_inspect. A message is cut at 2,000 characters; beyond 50 lines a second lines are dropped, and their number is logged.",
+		Methods: []Method{
+			{
+				Name: "debug",
+				Go:   "Debug",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "message", Type: "string", Doc: "what happened."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+				},
+				Result:    "void",
+				Signature: "debug(message: string, fields?: any): void",
+				Summary:   "Logs what helps to find a fault.",
+				Doc: `Logs what helps to find a fault. It is usually not shown.
+
+  - message: what happened.
+  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+			},
+			{
+				Name: "info",
+				Go:   "Info",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "message", Type: "string", Doc: "what happened."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+				},
+				Result:    "void",
+				Signature: "info(message: string, fields?: any): void",
+				Summary:   "Logs what is worth to know.",
+				Doc: `Logs what is worth to know.
+
+  - message: what happened.
+  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+			},
+			{
+				Name: "warn",
+				Go:   "Warn",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "message", Type: "string", Doc: "what happened."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+				},
+				Result:    "void",
+				Signature: "warn(message: string, fields?: any): void",
+				Summary:   "Logs what may need attention.",
+				Doc: `Logs what may need attention.
+
+  - message: what happened.
+  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+			},
+			{
+				Name: "error",
+				Go:   "Error",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "message", Type: "string", Doc: "what happened."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+				},
+				Result:    "void",
+				Signature: "error(message: string, fields?: any): void",
+				Summary:   "Logs what went wrong.",
+				Doc: `Logs what went wrong.
+
+  - message: what happened.
+  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+			},
+		},
+	},
+	{
 		Key:     "timer",
 		Summary: "Lets a plugin wait.",
 		Doc:     "Lets a plugin wait. Its members are verbs of ctx itself, such as ctx.setTimeout(fn, 1000). Timers end with the plugin. ms is at most 2,147,483,647 (24.8 days).",
@@ -110,10 +303,88 @@ interval(fn: () => void, ms: number): () => Promise<void>`,
 			},
 		},
 	},
+	{
+		Key:     "web",
+		Summary: "Reads pages and searches.",
+		Doc:     "Reads pages and searches. Addresses must be public unless the host was started otherwise, and policy is asked first (web/fetch-intent, web/search-intent).",
+		Methods: []Method{
+			{
+				Name: "fetch",
+				Go:   "Fetch",
+				Kind: "async",
+				Params: []Param{
+					{Name: "request", Type: "string | FetchRequest", Doc: "the URL, or the whole request."},
+					{Name: "options", Type: "FetchOptions", Optional: true, Doc: "go before what the request says."},
+				},
+				Result:    "FetchResult",
+				Signature: "fetch(request: string | FetchRequest, options?: FetchOptions): Promise<FetchResult>",
+				Summary:   "Reads a web page or another text, such as JSON, over http or https.",
+				Doc: `Reads a web page or another text, such as JSON, over http or https. A status that is not 2xx is a result like any other: look at statusCode. A redirect to another origin is not followed, but the error WEB_REDIRECT_BLOCKED names its target, which you can fetch instead. What is not text is refused with WEB_UNSUPPORTED_CONTENT_TYPE. Other codes: WEB_INVALID_URL, WEB_INVALID_REQUEST, WEB_BLOCKED_URL (the address is not public), WEB_FETCH_TOO_LARGE, WEB_FETCH_TIMEOUT, WEB_FETCH_FAILED, WEB_DENIED, WEB_ABORTED, and WEB_PROVIDER_… for the choice of the provider.
+
+  - request: the URL, or the whole request.
+  - options: go before what the request says.`,
+			},
+			{
+				Name: "search",
+				Go:   "Search",
+				Kind: "async",
+				Params: []Param{
+					{Name: "query", Type: "string | SearchRequest", Doc: "the words to search for, or the whole request."},
+					{Name: "options", Type: "SearchOptions", Optional: true, Doc: "go before what the request says."},
+				},
+				Result:    "SearchResult",
+				Signature: "search(query: string | SearchRequest, options?: SearchOptions): Promise<SearchResult>",
+				Summary:   "Searches the web.",
+				Doc: `Searches the web. There is a provider only if the configuration or a plugin registered one; without one the error WEB_PROVIDER_UNAVAILABLE says so. Other codes: WEB_INVALID_REQUEST, WEB_DENIED, WEB_ABORTED, WEB_SEARCH_FAILED, WEB_PROVIDER_….
+
+  - query: the words to search for, or the whole request.
+  - options: go before what the request says.`,
+			},
+			{
+				Name: "registerSearchProvider",
+				Go:   "RegisterSearchProvider",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "id", Type: "string", Doc: "1 to 64 letters, digits, - and _."},
+					{Name: "search", Type: "(request: SearchRequest) => SearchResult | Promise<SearchResult>", Doc: "answers one query."},
+				},
+				Result:    "() => Promise<void>",
+				Signature: "registerSearchProvider(id: string, search: (request: SearchRequest) => SearchResult | Promise<SearchResult>): () => Promise<void>",
+				Summary:   "Offers a search provider under an id, until it is disposed or the plugin ends.",
+				Doc: `Offers a search provider under an id, until it is disposed or the plugin ends. WEB_DUPLICATE_PROVIDER: the id is taken.
+
+  - id: 1 to 64 letters, digits, - and _.
+  - search: answers one query.`,
+			},
+			{
+				Name: "registerFetchProvider",
+				Go:   "RegisterFetchProvider",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "id", Type: "string", Doc: "1 to 64 letters, digits, - and _."},
+					{Name: "fetch", Type: "(request: FetchRequest) => FetchResult | Promise<FetchResult>", Doc: "reads one page."},
+				},
+				Result:    "() => Promise<void>",
+				Signature: "registerFetchProvider(id: string, fetch: (request: FetchRequest) => FetchResult | Promise<FetchResult>): () => Promise<void>",
+				Summary:   "Offers a fetch provider under an id, until it is disposed or the plugin ends.",
+				Doc: `Offers a fetch provider under an id, until it is disposed or the plugin ends. Beside the built-in one, "local", requests must then name the one they want. WEB_DUPLICATE_PROVIDER: the id is taken.
+
+  - id: 1 to 64 letters, digits, - and _.
+  - fetch: reads one page.`,
+			},
+		},
+	},
 }
 
 // Events are the events that plugins may listen to, sorted by name.
 var Events = []Event{
+	{
+		Name:      "bash/run-intent",
+		Mode:      "waterfall",
+		Signature: "'bash/run-intent'(run: Run, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Asks whether a command may start, after its request has been checked.",
+		Doc:       "Asks whether a command may start, after its request has been checked. Deny makes run and start reject with BASH_DENIED and the reason; ask puts it to a person. Also asked for the commands of the listener's own plugin.",
+	},
 	{
 		Name:      "tools/change",
 		Mode:      "emit",
@@ -149,10 +420,38 @@ var Events = []Event{
 		Summary:   "Tells of every result, when nothing can change it any more: also of calls that were refused, failed or cancelled, of unknown tools, of the cordis tools, and of calls that ran already when the listener came.",
 		Doc:       "Tells of every result, when nothing can change it any more: also of calls that were refused, failed or cancelled, of unknown tools, of the cordis tools, and of calls that ran already when the listener came.",
 	},
+	{
+		Name:      "web/fetch-intent",
+		Mode:      "waterfall",
+		Signature: "'web/fetch-intent'(webFetch: WebFetch, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Decides whether a URL may be fetched; it is asked for each redirect again.",
+		Doc:       "Decides whether a URL may be fetched; it is asked for each redirect again. The innermost decision is to allow.",
+	},
+	{
+		Name:      "web/search-intent",
+		Mode:      "waterfall",
+		Signature: "'web/search-intent'(webSearch: WebSearch, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Decides whether a search may be made.",
+		Doc:       "Decides whether a search may be made. The innermost decision is to allow.",
+	},
 }
 
 // Types are the types that signatures mention, sorted by name.
 var Types = []Type{
+	{
+		Name: "BodyKind",
+		Declaration: `/** Tells what content is. */
+type BodyKind = 'html' | 'text';`,
+		Short: "BodyKind = 'html' | 'text'",
+		Doc:   "Tells what content is.",
+	},
+	{
+		Name: "ChangeAction",
+		Declaration: `/** What became of a tool. */
+type ChangeAction = 'registered' | 'disposed';`,
+		Short: "ChangeAction = 'registered' | 'disposed'",
+		Doc:   "What became of a tool.",
+	},
 	{
 		Name: "ContentBlock",
 		Declaration: `/** One piece of content; text blocks are what every reader shows. */
@@ -183,6 +482,121 @@ interface Decision {
 		Doc:   "Says whether a call may run.",
 	},
 	{
+		Name: "DecisionKind",
+		Declaration: `/** What a pre-execute listener decides. */
+type DecisionKind = 'allow' | 'ask' | 'deny';`,
+		Short: "DecisionKind = 'allow' | 'ask' | 'deny'",
+		Doc:   "What a pre-execute listener decides.",
+	},
+	{
+		Name: "FetchBody",
+		Declaration: `/** The body of a page. */
+interface FetchBody {
+  /** html, or text for everything else. */
+  kind: 'html' | 'text';
+  /** the text; "" for HEAD and where there is no body. */
+  content: string;
+}`,
+		Short: "FetchBody { kind: 'html' | 'text'; content: string }",
+		Doc:   "The body of a page.",
+	},
+	{
+		Name: "FetchFormat",
+		Declaration: `/** What becomes of a page before it is returned. Only HTML is changed. */
+type FetchFormat = 'raw' | 'markdown' | 'text';`,
+		Short: "FetchFormat = 'raw' | 'markdown' | 'text'",
+		Doc:   "What becomes of a page before it is returned. Only HTML is changed.",
+	},
+	{
+		Name: "FetchMethod",
+		Declaration: `/** An HTTP method that only reads. */
+type FetchMethod = 'GET' | 'HEAD';`,
+		Short: "FetchMethod = 'GET' | 'HEAD'",
+		Doc:   "An HTTP method that only reads.",
+	},
+	{
+		Name: "FetchOptions",
+		Declaration: `/** The parts of a request beside its URL. */
+interface FetchOptions {
+  /** what becomes of HTML; the default is raw, as it came. */
+  format?: 'raw' | 'markdown' | 'text';
+  /** GET, the default, or HEAD. */
+  method?: 'GET' | 'HEAD';
+  /** further request headers, such as Accept or Authorization. */
+  headers?: Record<string, string>;
+  /** the most bytes of the body: see FetchRequest. */
+  maxBytes?: number;
+  /** the most characters of content: see FetchRequest. */
+  maxChars?: number;
+  /** the time for everything, in milliseconds, at most 30,000. */
+  timeoutMs?: number;
+  /** the id of the provider to use where there is more than one. */
+  provider?: string;
+  /** Ends the fetch with WEB_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "FetchOptions { format?: 'raw' | 'markdown' | 'text'; method?: 'GET' | 'HEAD'; headers?: Record<string, string>; maxBytes?: number; maxChars?: number; timeoutMs?: number; provider?: string; signal?: AbortSignal }",
+		Doc:   "The parts of a request beside its URL.",
+	},
+	{
+		Name: "FetchRequest",
+		Declaration: `/** What to fetch, and how. */
+interface FetchRequest {
+  /** an absolute http or https url without user name and password. */
+  url: string;
+  /** what becomes of HTML; the default is raw, as it came. */
+  format?: 'raw' | 'markdown' | 'text';
+  /** GET, the default, or HEAD. */
+  method?: 'GET' | 'HEAD';
+  /** further request headers, such as Accept or Authorization. */
+  headers?: Record<string, string>;
+  /** the most bytes of the body, unpacked; a larger one is refused with WEB_FETCH_TOO_LARGE. The default, and the most, is 5 MiB. */
+  maxBytes?: number;
+  /** the most characters of content; more is cut and truncated is true. The default, and the most, is 100,000. */
+  maxChars?: number;
+  /** the time for everything, in milliseconds. The default, and the most, is 30,000. */
+  timeoutMs?: number;
+  /** the id of the provider to use where there is more than one. */
+  provider?: string;
+}`,
+		Short: "FetchRequest { url: string; format?: 'raw' | 'markdown' | 'text'; method?: 'GET' | 'HEAD'; headers?: Record<string, string>; maxBytes?: number; maxChars?: number; timeoutMs?: number; provider?: string }",
+		Doc:   "What to fetch, and how.",
+	},
+	{
+		Name: "FetchResult",
+		Declaration: `/** A page. */
+interface FetchResult {
+  /** the final url, after redirects. */
+  url: string;
+  /** the HTTP status, such as 200 or 404. */
+  statusCode: number;
+  /** the media type that the server declared, such as application/json; absent where it declared none. */
+  contentType?: string;
+  /** the body, decoded to text. */
+  body: FetchBody;
+  /** Tells that content was cut at maxChars. */
+  truncated: boolean;
+}`,
+		Short: "FetchResult { url: string; statusCode: number; contentType?: string; body: FetchBody; truncated: boolean }",
+		Doc:   "A page.",
+	},
+	{
+		Name: "Output",
+		Declaration: `/** What a started command wrote since the last look. */
+interface Output {
+  /** what came on stdout and stderr, in the order in which it came. */
+  delta: string;
+  /** Says that more than 64000 bytes came, and delta holds only the last of them. */
+  lossy: boolean;
+  /** the file with all of stdout, if that is longer than what is kept. */
+  stdoutSpillPath?: string;
+  /** the same of stderr. */
+  stderrSpillPath?: string;
+}`,
+		Short: "Output { delta: string; lossy: boolean; stdoutSpillPath?: string; stderrSpillPath?: string }",
+		Doc:   "What a started command wrote since the last look.",
+	},
+	{
 		Name: "PostDecision",
 		Declaration: `/** Says what becomes of a result. */
 interface PostDecision {
@@ -199,6 +613,272 @@ interface PostDecision {
 }`,
 		Short: "PostDecision { kind: 'accept' | 'block'; content?: ContentBlock[]; value?: any; feedback?: string; contexts?: ContextMessage[] }",
 		Doc:   "Says what becomes of a result.",
+	},
+	{
+		Name: "PostKind",
+		Declaration: `/** What a post-execute listener decides. */
+type PostKind = 'accept' | 'block';`,
+		Short: "PostKind = 'accept' | 'block'",
+		Doc:   "What a post-execute listener decides.",
+	},
+	{
+		Name: "Process",
+		Declaration: `/** A started command. */
+interface Process {
+  /** Running, completed, or killed: ended by a signal, kill() or its timeout. */
+  readonly status: 'running' | 'completed' | 'killed';
+  /** Null while it runs, and if a signal ended it. */
+  readonly exitCode: number | undefined;
+  /** The name of the signal that ended it, or null. */
+  readonly signal: string | undefined;
+  /** Resolves when it has ended. It does not reject because the command failed. */
+  readonly done: Promise<RunResult>;
+  /** Gives what it wrote since the last call, without waiting. */
+  readOutput(): Output;
+  /** Stops it (SIGTERM, SIGKILL after 3 s) and returns at once: await done for its end. False if it had ended. */
+  kill(): boolean;
+}`,
+		Short: "Process { readonly status: 'running' | 'completed' | 'killed'; readonly exitCode: number | undefined; readonly signal: string | undefined; readonly done: Promise<RunResult>; readOutput(): Output; kill(): boolean }",
+		Doc:   "A started command.",
+		Methods: []Method{
+			{
+				Name:      "status",
+				Go:        "Status",
+				Kind:      "property",
+				Result:    "'running' | 'completed' | 'killed'",
+				Signature: "readonly status: 'running' | 'completed' | 'killed'",
+				Summary:   "Running, completed, or killed: ended by a signal, kill() or its timeout.",
+				Doc:       "Running, completed, or killed: ended by a signal, kill() or its timeout.",
+			},
+			{
+				Name:      "exitCode",
+				Go:        "ExitCode",
+				Kind:      "property",
+				Result:    "number | undefined",
+				Signature: "readonly exitCode: number | undefined",
+				Summary:   "Null while it runs, and if a signal ended it.",
+				Doc:       "Null while it runs, and if a signal ended it.",
+			},
+			{
+				Name:      "signal",
+				Go:        "Signal",
+				Kind:      "property",
+				Result:    "string | undefined",
+				Signature: "readonly signal: string | undefined",
+				Summary:   "The name of the signal that ended it, or null.",
+				Doc:       "The name of the signal that ended it, or null.",
+			},
+			{
+				Name:      "done",
+				Go:        "Done",
+				Kind:      "promise",
+				Result:    "RunResult",
+				Signature: "readonly done: Promise<RunResult>",
+				Summary:   "Resolves when it has ended.",
+				Doc:       "Resolves when it has ended. It does not reject because the command failed.",
+			},
+			{
+				Name:      "readOutput",
+				Go:        "ReadOutput",
+				Kind:      "sync",
+				Result:    "Output",
+				Signature: "readOutput(): Output",
+				Summary:   "Gives what it wrote since the last call, without waiting.",
+				Doc:       "Gives what it wrote since the last call, without waiting.",
+			},
+			{
+				Name:      "kill",
+				Go:        "Kill",
+				Kind:      "sync",
+				Result:    "boolean",
+				Signature: "kill(): boolean",
+				Summary:   "Stops it (SIGTERM, SIGKILL after 3 s) and returns at once: await done for its end.",
+				Doc:       "Stops it (SIGTERM, SIGKILL after 3 s) and returns at once: await done for its end. False if it had ended.",
+			},
+		},
+	},
+	{
+		Name: "ProcessStatus",
+		Declaration: `/** Where a started command stands. */
+type ProcessStatus = 'running' | 'completed' | 'killed';`,
+		Short: "ProcessStatus = 'running' | 'completed' | 'killed'",
+		Doc:   "Where a started command stands.",
+	},
+	{
+		Name: "Request",
+		Declaration: `/** A command with its settings. */
+interface Request {
+  /** the command line, as bash -c reads it; at most 100000 bytes. */
+  command: string;
+  /** the folder in which it runs; relative to the default, which is the first root, or else the folder in which the program was started. */
+  workdir?: string;
+  /** when it is stopped, in milliseconds: 1 to 600000. Absent: 120000 for run, no limit for start. */
+  timeoutMs?: number;
+  /** how much of the end of stdout comes back as text: 1 to 1000000, default 64000. Of stderr it is always 64000. */
+  stdoutMaxBytes?: number;
+  /** its standard input, then the end of the file; default empty. At most 16 MiB. */
+  stdin?: string;
+  /** set on top of the environment. */
+  env?: Record<string, string>;
+}`,
+		Short: "Request { command: string; workdir?: string; timeoutMs?: number; stdoutMaxBytes?: number; stdin?: string; env?: Record<string, string> }",
+		Doc:   "A command with its settings.",
+	},
+	{
+		Name: "Run",
+		Declaration: `/** A command that is about to start. */
+interface Run {
+  /** the command line. */
+  command: string;
+  /** the folder in which it will run. */
+  workdir: string;
+  /** Says that it comes from start, not from run. */
+  background: boolean;
+  /** the id of the mount that runs it, such as dyn-3; empty: the program itself. */
+  by: string;
+}`,
+		Short: "Run { command: string; workdir: string; background: boolean; by: string }",
+		Doc:   "A command that is about to start.",
+	},
+	{
+		Name: "RunOptions",
+		Declaration: `/** Settings of a command. */
+interface RunOptions {
+  /** the folder in which it runs; relative to the default, which is the first root, or else the folder in which the program was started. */
+  workdir?: string;
+  /** when it is stopped, in milliseconds: 1 to 600000. Absent: 120000 for run, no limit for start. */
+  timeoutMs?: number;
+  /** how much of the end of stdout comes back as text: 1 to 1000000, default 64000. Of stderr it is always 64000. */
+  stdoutMaxBytes?: number;
+  /** its standard input, then the end of the file; default empty. At most 16 MiB. */
+  stdin?: string;
+  /** set on top of the environment. */
+  env?: Record<string, string>;
+  /** Aborts the command of run; for start it counts only until start has returned. */
+  signal?: AbortSignal;
+}`,
+		Short: "RunOptions { workdir?: string; timeoutMs?: number; stdoutMaxBytes?: number; stdin?: string; env?: Record<string, string>; signal?: AbortSignal }",
+		Doc:   "Settings of a command.",
+	},
+	{
+		Name: "RunResult",
+		Declaration: `/** What became of a command. */
+interface RunResult {
+  /** null if a signal ended the shell, or it never ran. */
+  exitCode: number | null;
+  /** the name of that signal, such as SIGKILL. */
+  signal: string | null;
+  /** Says that it was stopped after timeoutMs. */
+  timedOut: boolean;
+  /** Says that it was stopped by a signal of yours, kill(), or the end of the call or plugin. Never true together with timedOut. */
+  aborted: boolean;
+  /** the limit that it ran under; 0: none. */
+  timeoutMs: number;
+  /** its standard output. */
+  stdout: Stream;
+  /** its standard error. */
+  stderr: Stream;
+  /** sh if there was no bash to run it. */
+  shell?: string;
+}`,
+		Short: "RunResult { exitCode: number | null; signal: string | null; timedOut: boolean; aborted: boolean; timeoutMs: number; stdout: Stream; stderr: Stream; shell?: string }",
+		Doc:   "What became of a command.",
+	},
+	{
+		Name: "SearchOptions",
+		Declaration: `/** The parts of a request beside its query. */
+interface SearchOptions {
+  /** the most sources, 1 to 50; the default is 10. */
+  maxResults?: number;
+  /** the id of the provider to use where there is more than one. */
+  provider?: string;
+  /** Ends the search with WEB_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "SearchOptions { maxResults?: number; provider?: string; signal?: AbortSignal }",
+		Doc:   "The parts of a request beside its query.",
+	},
+	{
+		Name: "SearchRequest",
+		Declaration: `/** What to search for. */
+interface SearchRequest {
+  /** the words to search for, at most 2,000 characters. */
+  query: string;
+  /** the most sources, 1 to 50; the default is 10. */
+  maxResults?: number;
+  /** the id of the provider to use where there is more than one. */
+  provider?: string;
+}`,
+		Short: "SearchRequest { query: string; maxResults?: number; provider?: string }",
+		Doc:   "What to search for.",
+	},
+	{
+		Name: "SearchResult",
+		Declaration: `/** What a search provider found. */
+interface SearchResult {
+  /** an answer in words, where the provider gives one. */
+  content?: string;
+  /** the pages found, the best first. */
+  sources: SearchSource[];
+  /** Tells that sources or texts were left out. */
+  truncated: boolean;
+}`,
+		Short: "SearchResult { content?: string; sources: SearchSource[]; truncated: boolean }",
+		Doc:   "What a search provider found.",
+	},
+	{
+		Name: "SearchSource",
+		Declaration: `/** One page that was found. */
+interface SearchSource {
+  /** the page's address. */
+  url: string;
+  /** the page's title. */
+  title?: string;
+  /** a part of the page that fits the query. */
+  snippet?: string;
+  /** when the page was published, as the provider writes it. */
+  publishedAt?: string;
+}`,
+		Short: "SearchSource { url: string; title?: string; snippet?: string; publishedAt?: string }",
+		Doc:   "One page that was found.",
+	},
+	{
+		Name: "Spec",
+		Declaration: `/** A resolved command. */
+interface Spec {
+  /** the command line. */
+  command: string;
+  /** the folder in which it runs, absolute. */
+  workdir: string;
+  /** when it is stopped, in milliseconds. */
+  timeoutMs: number;
+  /** how much of the end of stdout comes back as text. */
+  stdoutMaxBytes: number;
+  /** its standard input. */
+  stdin?: string;
+  /** what is set on top of the environment. */
+  env?: Record<string, string>;
+  /** what reads the command line: bash, or sh where there is no bash. */
+  shell: string;
+}`,
+		Short: "Spec { command: string; workdir: string; timeoutMs: number; stdoutMaxBytes: number; stdin?: string; env?: Record<string, string>; shell: string }",
+		Doc:   "A resolved command.",
+	},
+	{
+		Name: "Stream",
+		Declaration: `/** What a command wrote to one of its streams. */
+interface Stream {
+  /** the output; its end, if it is truncated. */
+  text: string;
+  /** Says that the beginning is missing from text. */
+  truncated: boolean;
+  /** the file with the output from its beginning, up to 64 MiB, if it is truncated. It lives until the plugin ends or 32 newer ones exist. */
+  spillPath?: string;
+  /** Says that the output is not UTF-8 text: text holds U+FFFD for what is not. */
+  binary?: boolean;
+}`,
+		Short: "Stream { text: string; truncated: boolean; spillPath?: string; binary?: boolean }",
+		Doc:   "What a command wrote to one of its streams.",
 	},
 	{
 		Name: "ToolCall",
@@ -281,6 +961,32 @@ interface ToolView {
 }`,
 		Short: "ToolView { name: string; description: string; parameters: any }",
 		Doc:   "What can be known of a tool.",
+	},
+	{
+		Name: "WebFetch",
+		Declaration: `/** A fetch that is about to happen, or a redirect that is about to be followed. */
+interface WebFetch {
+  /** the whole url. */
+  url: string;
+  /** GET or HEAD. */
+  method: 'GET' | 'HEAD';
+  /** the id of the temporary plugin that fetches, such as dyn-3; "" for the program itself. */
+  by: string;
+}`,
+		Short: "WebFetch { url: string; method: 'GET' | 'HEAD'; by: string }",
+		Doc:   "A fetch that is about to happen, or a redirect that is about to be followed.",
+	},
+	{
+		Name: "WebSearch",
+		Declaration: `/** A search that is about to happen. */
+interface WebSearch {
+  /** the words to search for. */
+  query: string;
+  /** the id of the temporary plugin that searches, such as dyn-3; "" for the program itself. */
+  by: string;
+}`,
+		Short: "WebSearch { query: string; by: string }",
+		Doc:   "A search that is about to happen.",
 	},
 }
 

@@ -107,11 +107,14 @@ func (p *projection) method(m *types.Func) catalog.Method {
 		out.Kind = catalog.KindAsync
 		params = params[1:]
 	}
-	for i, v := range params {
-		out.Params = append(out.Params, p.param(v, sig.Variadic() && i == len(params)-1, out.Params, what))
+	if sig.Variadic() {
+		p.fault(m.Pos(), "method %s: a variadic parameter has no meaning here; take a slice", what)
+	}
+	for _, v := range params {
+		out.Params = append(out.Params, p.param(v, out.Params, what))
 	}
 	p.result(&out, m, sig, what)
-	out.Signature = signature(out, sig.Variadic())
+	out.Signature = signature(out)
 	if p.facade {
 		out.Go = ""
 	}
@@ -136,7 +139,7 @@ func list(t *types.Tuple) []*types.Var {
 }
 
 // param describes one parameter.
-func (p *projection) param(v *types.Var, rest bool, before []catalog.Param, what string) catalog.Param {
+func (p *projection) param(v *types.Var, before []catalog.Param, what string) catalog.Param {
 	at := place{v.Pos(), fmt.Sprintf("parameter %s of %s", v.Name(), what)}
 	out := catalog.Param{Name: v.Name()}
 	if v.Name() == "" || v.Name() == "_" {
@@ -151,12 +154,12 @@ func (p *projection) param(v *types.Var, rest bool, before []catalog.Param, what
 		out.Optional = true
 		t = ptr.Elem()
 	}
-	if !out.Optional && !rest && len(before) > 0 && before[len(before)-1].Optional {
+	if !out.Optional && len(before) > 0 && before[len(before)-1].Optional {
 		p.fault(v.Pos(), "%s: it is required, and stands behind an optional one", at.what)
 	}
 	out.Type = p.ts(t, at)
-	if doc := p.typeDoc(t); doc != "" {
-		out.Doc = doc
+	if out.Doc = p.prose("", listed(p.doc.text, v.Name())); out.Doc == "" {
+		out.Doc = p.typeDoc(t)
 	}
 	if out.Doc == "" && !mentions(p.doc.text, v.Name()) {
 		p.fault(v.Pos(), "%s: the comment of the method does not mention it, and its type has none", at.what)
@@ -181,11 +184,27 @@ func (p *projection) typeDoc(t types.Type) string {
 	}
 }
 
+// listed is what a list in a comment says of a name: "  - key: 1 to 512 bytes."
+func listed(text, name string) string {
+	_, rest, ok := strings.Cut("\n"+text, "\n  - "+name+": ")
+	if !ok {
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(rest) {
+		if len(lines) > 0 && !strings.HasPrefix(line, "    ") {
+			break
+		}
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, " ")
+}
+
 func mentions(text, word string) bool {
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`).MatchString(text)
 }
 
-var tellsResult = regexp.MustCompile(`(?i)\b(gives?|returns?|resolves?|reports?|tells?|yields?|says?)\b`)
+var tellsResult = regexp.MustCompile(`(?i)\b(gives?|returns?|resolves?|reports?|tells?|yields?|says?|reads?|lists?|finds?)\b`)
 
 // result describes what a method gives.
 func (p *projection) result(out *catalog.Method, m *types.Func, sig *types.Signature, what string) {
@@ -215,7 +234,7 @@ func (p *projection) result(out *catalog.Method, m *types.Func, sig *types.Signa
 		p.told(results[0], elem, at)
 		return
 	}
-	if p.object && sig.Params().Len() == 0 && !failing {
+	if p.object && sig.Params().Len() == 0 && !failing && short(t) != "service.Dispose" {
 		out.Kind = catalog.KindProperty
 		if value, ok := generic(t, Module+"/service.Promise", 0); ok {
 			out.Kind, t = catalog.KindPromise, value
@@ -261,7 +280,7 @@ func isContext(t types.Type) bool { return short(t) == "context.Context" }
 func isError(t types.Type) bool { return short(t) == "error" }
 
 // signature writes a method as TypeScript.
-func signature(m catalog.Method, variadic bool) string {
+func signature(m catalog.Method) string {
 	switch m.Kind {
 	case catalog.KindProperty:
 		return "readonly " + m.Name + ": " + m.Result
@@ -271,9 +290,6 @@ func signature(m catalog.Method, variadic bool) string {
 	params := make([]string, len(m.Params))
 	for i, p := range m.Params {
 		name := p.Name
-		if variadic && i == len(params)-1 {
-			name = "..." + name
-		}
 		if p.Optional {
 			name += "?"
 		}

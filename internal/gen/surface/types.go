@@ -24,6 +24,7 @@ var known = map[string]string{
 	"time.Time":                "string",
 	"encoding/json.RawMessage": "any",
 	Module + "/lossless.Text":  "any",
+	Module + "/lossless.Value": "any",
 	Module + "/service.Signal": "AbortSignal",
 	// Dispose undoes what a method began.
 	Module + "/service.Dispose": "() => Promise<void>",
@@ -146,21 +147,26 @@ func (r *reader) named(n *types.Named, at place) string {
 		return r.declare(n, doc, func(d *declared) { r.object(d, n, u, doc) })
 	case *types.Interface:
 		if u.NumMethods() > 0 {
+			if directive(doc.directives, "name") != "" {
+				r.fault(obj.Pos(), "type %s: //dsh:name is not for interfaces: the bridge knows an object by its Go name", short(n))
+			}
 			return r.declare(n, doc, func(d *declared) { r.handle(d, u, doc) })
 		}
 	case *types.Basic:
 		if literals := constants(obj); u.Kind() == types.String && len(literals) > 0 {
 			union := strings.Join(literals, " | ")
+			name := r.declare(n, doc, func(d *declared) { d.alias(union) })
 			if len(literals) <= maxInline {
 				return union
 			}
-			return r.declare(n, doc, func(d *declared) { d.alias(union) })
+			return name
 		}
 	}
 	return r.ts(n.Underlying(), at)
 }
 
-// maxInline is how many literals a union may have without a name of its own.
+// maxInline is up to how many literals a union is written out where it is
+// mentioned. It has an entry of its own in any case.
 const maxInline = 8
 
 // short is a type as Go writes it, with the name of its package.
