@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/demo"
-	"github.com/dsh-go/dsh/limits"
 )
 
 func newDemo(s streams) *cobra.Command {
@@ -26,14 +25,11 @@ if every step did what it says.`,
 }
 
 // runDemo plays the demonstration against what dsh mcp serves, with the
-// defaults of its flags but for a short limit. What is logged meanwhile, the
+// defaults of its flags but for a short limit, and no services. What is logged meanwhile, the
 // mistakes of the script among it, is shown only if the demonstration fails.
 func runDemo(ctx context.Context, s streams) error {
-	o := &mcpOptions{
-		vmTimeout:   durationFlag{value: demo.VMTimeout},
-		callTimeout: durationFlag{value: limits.CallTimeout},
-		memory:      mebibytes{value: limits.VMMemoryMB},
-	}
+	o := &mcpOptions{mountOptions: newMountOptions()}
+	o.vmTimeout.value = demo.VMTimeout
 	log := new(logBuffer)
 	err := demo.Run(ctx, s.out, func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 		return serveMCP(ctx, streams{in: in, out: out, err: log}, o)

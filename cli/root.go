@@ -97,7 +97,7 @@ agent can see, extend and repair the live runtime it runs in.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDemo(s), newMCP(s), newVersion())
+	root.AddCommand(newDemo(s), newInspect(s), newMCP(s), newTool(s), newVersion())
 	return root
 }
 

@@ -1,9 +1,11 @@
 package selfmod
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,8 +20,14 @@ import (
 //go:embed inspect.md
 var inspectText string
 
+// InspectName is the name of the tool that reports.
+const InspectName = "cordis_inspect"
+
+// Sections are the parts of the report, in their order.
+func Sections() []string { return slices.Clone(sections) }
+
 // sections are the values of what, in the order of the whole report.
-var sections = []string{"services", "plugins", "tools", "temporary"}
+var sections = []string{"services", "plugins", "tools", "temporary", "api", "events"}
 
 // oldTemporary is accepted for "temporary"; it is not advertised.
 const oldTemporary = "dynamic"
@@ -31,10 +39,10 @@ type inspectArgs struct {
 
 func (t *toolset) inspectTool() *tool.Definition {
 	return &tool.Definition{
-		Name: "cordis_inspect", Title: "Inspect cordis runtime", Description: strings.TrimSpace(inspectText), Kind: tool.KindRead, Unrouted: true,
+		Name: InspectName, Title: "Inspect cordis runtime", Description: strings.TrimSpace(inspectText), Kind: tool.KindRead, Unrouted: true,
 		Parameters: schema.Must(schema.Parameters(schema.Object(
 			schema.Prop("what", schema.String("One section: "+strings.Join(sections, ", ")+". Leave it out for all of them.")),
-			schema.Prop("name", schema.String(`With what:"temporary": the exact id of one temporary Plugin, such as dyn-3, for its whole source and state.`)),
+			schema.Prop("name", schema.String(`One thing in full. With what:"api": a service (fs), a method (fs.readText), a type, ctx. With what:"events": an event. With what:"temporary": an id (dyn-3).`)),
 		))),
 		Output:          tool.Output{Schema: schema.Must(schema.Output(schema.String("The report, in Markdown."))), Render: renderText},
 		ConcurrencySafe: func(context.Context, lossless.Text) bool { return true },
@@ -85,17 +93,93 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 		return "", fmt.Errorf("what must be one of %s, or left out for all, not %q", strings.Join(sections, ", "), plain.Name(a.What))
 	}
 	if a.Name != "" {
-		if a.What != "temporary" {
-			return "", fmt.Errorf("name is valid only with what:\"temporary\": the id of a temporary Plugin, such as dyn-1")
+		switch a.What {
+		case "temporary":
+			return t.reportOne(a.Name)
+		case "api":
+			return t.apiOne(a.Name)
+		case "events":
+			return eventOne(a.Name)
 		}
-		return t.reportOne(a.Name)
+		return "", errors.New(nameRule)
 	}
 	if a.What != "" {
-		return t.section(a.What, scope).text(limits.ReportAll), nil
+		return t.part(a.What, scope).text(most(a.What)), nil
 	}
-	texts := make([]string, len(sections))
+	return t.everything(scope), nil
+}
+
+// nameRule is what name goes with.
+const nameRule = `name is valid only with what:"api" (a service, a method such as fs.readText, a type, ctx), what:"events" (an event) or what:"temporary" (the id of a temporary Plugin, such as dyn-1)`
+
+// part is a section of the report, which is written in at most so many characters.
+type part interface{ text(max int) string }
+
+func (t *toolset) part(what string, scope *tool.Scope) part {
+	switch what {
+	case "services":
+		return t.services()
+	case "plugins":
+		return t.plugins()
+	case "tools":
+		return t.tools(scope)
+	case "temporary":
+		return t.temporary()
+	case "events":
+		return events{}
+	}
+	return t.liveAPI()
+}
+
+// most is how long a section may be.
+func most(what string) int {
+	if what == "api" || what == "events" {
+		return limits.ReportAPI
+	}
+	return limits.ReportAll
+}
+
+// everything is all sections. Where they do not fit, what short ones leave is
+// shared out among the long ones.
+func (t *toolset) everything(scope *tool.Scope) string {
+	parts, texts := make([]part, len(sections)), make([]string, len(sections))
+	var beside *api
+	total := 0
 	for i, what := range sections {
-		texts[i] = t.section(what, scope).text(limits.ReportAll / len(sections))
+		parts[i] = t.part(what, scope)
+		switch p := parts[i].(type) {
+		case *api:
+			beside = p
+		case events:
+			parts[i] = events{beside}
+		}
+		texts[i] = parts[i].text(most(what))
+		total += len(texts[i])
 	}
-	return strings.Join(texts, "\n\n"), nil
+	all := limits.ReportAll - 2*len(sections) // for the blank lines between them
+	if total > all {
+		wanted := make([]int, len(texts))
+		for i := range texts {
+			wanted[i] = len(texts[i])
+		}
+		for i, room := range share(all, wanted) {
+			texts[i] = parts[i].text(room)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// share divides room: nobody gets less than an equal part unless it wants less.
+func share(room int, wanted []int) []int {
+	order := make([]int, len(wanted))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(wanted[a], wanted[b]) })
+	given := make([]int, len(wanted))
+	for i, who := range order {
+		given[who] = min(wanted[who], room/(len(order)-i))
+		room -= given[who]
+	}
+	return given
 }

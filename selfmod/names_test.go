@@ -95,7 +95,7 @@ return { name: evil, inject: ['tools', 'timer'], apply(ctx) {
 				now := r.Inspect("temporary", "dyn-1")
 				return now, strings.Contains(now, "last errors")
 			})
-			for _, what := range []string{"", "services", "plugins", "tools", "temporary"} {
+			for _, what := range append(selfmod.Sections(), "") {
 				report := r.Inspect(what, "")
 				wellFormed(t, report)
 				if n := strings.Count(report, "dyn-1"); (what == "temporary" || what == "") && n == 0 {
@@ -211,6 +211,8 @@ func TestNamesOfCallers(t *testing.T) {
 			for _, text := range []string{
 				r.Fails(r.Call("cordis_unmount", map[string]string{"id": tt.text}), "no temporary Plugin with id"),
 				r.Fails(r.Call("cordis_inspect", map[string]string{"what": "temporary", "name": tt.text}), "no temporary Plugin with id"),
+				r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": tt.text}), "no catalogued service named"),
+				r.Fails(r.Call("cordis_inspect", map[string]string{"what": "events", "name": tt.text}), "no catalogued event named"),
 				r.Fails(r.Call("cordis_inspect", map[string]string{"what": tt.text}), "what must be one of services, plugins, tools, temporary"),
 				r.Fails(r.Call(tt.text, nil), "unknown tool"),
 			} {

@@ -51,18 +51,6 @@ func (s section) text(max int) string {
 	return b.String()
 }
 
-func (t *toolset) section(what string, scope *tool.Scope) section {
-	switch what {
-	case "services":
-		return t.services()
-	case "plugins":
-		return t.plugins()
-	case "tools":
-		return t.tools(scope)
-	}
-	return t.temporary()
-}
-
 func (t *toolset) services() section {
 	s := section{what: "services", heading: "services", empty: "(no services provided)"}
 	for _, info := range t.ctx.Runtime().Services() {
@@ -70,7 +58,11 @@ func (t *toolset) services() section {
 		if st := info.Owner.State(); st != cordis.Active {
 			state = ", " + st.String()
 		}
-		s.lines = append(s.lines, fmt.Sprintf("- %s (provided by %s%s)", plain.Name(info.Name), plain.Name(info.Owner.Name()), state))
+		line := fmt.Sprintf("- %s (provided by %s%s)", plain.Name(info.Name), plain.Name(info.Owner.Name()), state)
+		if now := configured(info); now != "" {
+			line += "\n" + indent + now
+		}
+		s.lines = append(s.lines, line)
 	}
 	return s
 }

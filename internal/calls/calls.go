@@ -201,7 +201,7 @@ func (r *Reader) text(c Call, word string) (Call, error) {
 			}
 			return c, r.wrong(c.Line, "the text that begins here does not end: no line below is just %s", word)
 		}
-		if strings.TrimRight(line, " \t") == word {
+		if strings.TrimSpace(line) == word {
 			text := b.String()
 			c.Text = &text
 			return c, nil

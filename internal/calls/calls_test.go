@@ -43,6 +43,7 @@ func TestCalls(t *testing.T) {
 		{"json", `{"name":"a","arguments":{"x":1}}`, []Call{{Line: 1, Name: "a", Arguments: []byte(`{"x":1}`)}}},
 		{"json_without", `{"name":"a"}` + "\n" + `{"arguments":null,"name":"b"}`, []Call{{Line: 1, Name: "a"}, {Line: 2, Name: "b"}}},
 		{"text", "a <<EOF\nreturn 1\n\n  # in it\nEOF\nb", []Call{{Line: 1, Name: "a", Text: text("return 1\n\n  # in it")}, {Line: 6, Name: "b"}}},
+		{"text_moved", "  a <<EOF\n  b\n  EOF\n", []Call{{Line: 1, Name: "a", Text: text("  b")}}},
 		{"text_empty", "a <<E\nE", []Call{{Line: 1, Name: "a", Text: text("")}}},
 		{"text_quoted", "a << 'END'\n$x\nEOF\nEND \n", []Call{{Line: 1, Name: "a", Text: text("$x\nEOF")}}},
 		{"text_for", "a {\"x\":1} body <<EOF\nb\nEOF", []Call{{Line: 1, Name: "a", Arguments: []byte(`{"x":1}`), Param: "body", Text: text("b")}}},
@@ -72,7 +73,7 @@ func TestSyntax(t *testing.T) {
 		{"json_no_object", `{"name":"a","arguments":[1]}`, `"arguments" of a must be an object`},
 		{"rest", `a {} b`, `"b" follows where the call has ended; a call is NAME,`},
 		{"no_json", `a x=1`, `"x=1" follows where`},
-		{"open_text", "a <<EOF\nb\n EOF", "line 1: the text that begins here does not end: no line below is just EOF"},
+		{"open_text", "a <<EOF\nb\nEOF;", "line 1: the text that begins here does not end: no line below is just EOF"},
 		{"quote_open", "a <<'EOF\n", "follows where"},
 		{"controls", "a \x1b[31mred", `"red" follows`},
 	}

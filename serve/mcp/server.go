@@ -117,6 +117,25 @@ func (s *Server) Hidden() map[string]string {
 	return hidden
 }
 
+// List is what tools/list answers now, as JSON: {"tools": […]}. The error is
+// ErrDetached while the plugin is not active.
+func (s *Server) List() (json.RawMessage, error) {
+	a := s.attached.Load()
+	if a == nil {
+		return nil, fmt.Errorf("list tools: %w", ErrDetached)
+	}
+	shown, _ := split(a.registry.List(nil))
+	tools := make([]*sdk.Tool, 0, len(shown))
+	for _, v := range shown {
+		tools = append(tools, listed(v))
+	}
+	text, err := json.Marshal(map[string]any{"tools": tools})
+	if err != nil {
+		return nil, fmt.Errorf("list tools: %w", err)
+	}
+	return text, nil
+}
+
 // Run serves one connection and closes both streams when it ends. The error is
 // nil when the client ended the input, the context's cause when that was
 // cancelled, ErrDetached when the plugin is or becomes inactive.

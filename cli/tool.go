@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dsh-go/dsh/serve/mcp"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// listCall lists the tools within a script; no tool can have its name.
+const listCall = "tools/list"
+
+// callForms is the help on how calls are written.
+const callForms = `One call a line; blank lines and lines that begin with # are skipped:
+
+  # a tool without arguments, and the tools that there are now
+  cordis_inspect
+  tools/list
+
+  # arguments as a JSON object, on one line
+  cordis_inspect {"what": "api", "name": "fs.readText"}
+
+  # a text of several lines for the tool's one string argument
+  cordis_mount <<EOF
+  return {
+    name: 'hello',
+    apply(ctx) {
+      harness.registerTool(ctx, harness.defineTool({
+        name: 'hello', description: 'Greet.',
+        parameters: { who: { type: 'string', required: true } },
+        output: { schema: { type: 'string' }, render: (args, value) => [{ type: 'text', text: value }] },
+        execute: (args) => 'hello ' + args.who,
+      }))
+    },
+  }
+  EOF
+  hello {"who": "world"}
+  cordis_unmount {"id": "dyn-1"}
+
+The word EOF may be another; the text ends at the line that is just that word.
+NAME ARGUMENT <<EOF gives the text to that argument, and JSON before
+it the others. {"name": "hello", "arguments": {"who": "world"}} is a call, too.
+
+Each answer begins with a line "> call" and ends with a line "< ok" or "< error"
+and an empty one. With --json it is one line instead:
+{"line", "name", "isError", "text", "value", "ms"}; value is there where the tool
+has one.`
+
+// toolOptions are the flags of dsh tool and its commands.
+type toolOptions struct {
+	mountOptions
+	asJSON   bool
+	failFast bool
+}
+
+func newTool(s streams) *cobra.Command {
+	o := &toolOptions{mountOptions: newMountOptions()}
+	cmd := &cobra.Command{
+		Use:   "tool",
+		Short: "Call tools by hand: list them, run a script of calls, or type calls",
+		Long: `Call the tools of a fresh start of dsh mcp. Without a command below, calls are
+read from standard input and answered at once, one after the other, until the
+input ends; what is mounted stays until then. The status is 1 if a call failed.
+
+` + callForms,
+		Example: `  dsh tool list
+  dsh tool run calls.txt --json
+  echo 'cordis_inspect {"what":"api"}' | dsh tool`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{unknownCommand(cmd, args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withRegistry(cmd.Context(), s, &o.mountOptions, func(r *tool.Registry, server *mcp.Server) error {
+				o.warn(s.err)
+				if f, ok := s.in.(*os.File); ok {
+					if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+						fmt.Fprintln(s.err, "dsh tool: type calls, such as tools/list; dsh tool --help shows how")
+					}
+				}
+				return o.caller(r, server, s).follow(cmd.Context(), s.in)
+			})
+		},
+	}
+	o.toolFlags(cmd)
+	cmd.AddCommand(newToolList(s), newToolRun(s))
+	return cmd
+}
+
+func (o *toolOptions) toolFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object a line")
+	f.BoolVar(&o.failFast, "fail-fast", false, "stop at the first call that fails")
+	o.flags(f)
+}
+
+func (o *toolOptions) caller(r *tool.Registry, server *mcp.Server, s streams) *caller {
+	return &caller{registry: r, server: server, out: s.out, asJSON: o.asJSON, failFast: o.failFast}
+}
+
+func newToolList(s streams) *cobra.Command {
+	o := newMountOptions()
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tools with their descriptions and schemas, as a client sees them",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withRegistry(cmd.Context(), s, &o, func(_ *tool.Registry, server *mcp.Server) error {
+				list, err := server.List()
+				if err != nil {
+					return fmt.Errorf("list tools: %w", err)
+				}
+				if asJSON {
+					return printJSON(s.out, list)
+				}
+				text, err := listText(list)
+				if err != nil {
+					return err
+				}
+				return printText(s.out, text)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print a JSON object: {"tools": […]}, as tools/list of MCP has it`)
+	o.serviceFlags(cmd.Flags())
+	return cmd
+}
+
+func newToolRun(s streams) *cobra.Command {
+	o := &toolOptions{mountOptions: newMountOptions()}
+	cmd := &cobra.Command{
+		Use:   "run SCRIPT",
+		Short: "Run a script of calls against a fresh start",
+		Long: `Run a script of calls against a fresh start of dsh mcp, and print the answers.
+SCRIPT is a file, or - for standard input. It is read to its end before the
+first call. All calls are made, whether or not one fails, unless --fail-fast is
+given. The status is 1 if a call failed, and 2 if a line is no call.
+
+` + callForms,
+		Example: `  dsh tool run calls.txt
+  dsh tool run --json --root ~/project - < calls.txt`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{fmt.Errorf("takes one SCRIPT (a file, or - for standard input), got %d", len(args))}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			script, err := readScript(args[0], s.in)
+			if err != nil {
+				return err
+			}
+			return withRegistry(cmd.Context(), s, &o.mountOptions, func(r *tool.Registry, server *mcp.Server) error {
+				o.warn(s.err)
+				return o.caller(r, server, s).play(cmd.Context(), script)
+			})
+		},
+	}
+	o.toolFlags(cmd)
+	return cmd
+}

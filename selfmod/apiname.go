@@ -1,0 +1,286 @@
+package selfmod
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/catalog"
+	"github.com/dsh-go/dsh/service/timer"
+)
+
+// ctxName stands for the members that every ctx has.
+const ctxName = "ctx"
+
+// timerName is the service whose methods are members of ctx itself.
+var timerName = timer.Service.Name()
+
+// typeByName is how to get a type that was cut.
+const typeByName = `cordis_inspect what:"api" with a type's name shows it`
+
+// apiOne is everything about one thing that plugins can use: a service, a
+// member of one, a type, or a member of ctx.
+func (t *toolset) apiOne(name string) (string, error) {
+	key := strings.TrimSuffix(name, "()")
+	if key == ctxName {
+		return ctxPage("").text(limits.ReportName), nil
+	}
+	if verb, ok := strings.CutPrefix(key, ctxName+"."); ok {
+		key = apiKey(verb) // ctx.fs is fs
+		if p := ctxPage(verb); p != nil && key == verb && verb != "tools" {
+			return p.text(limits.ReportName), nil
+		}
+	}
+	service, member, _ := strings.Cut(key, ".")
+	live := t.provided()
+	info, running := live[service]
+	if s, ok := catalog.LookupService(service); ok {
+		return apiService(s, member, info, running)
+	}
+	if running {
+		return apiUncatalogued(info, member)
+	}
+	if typ, ok := catalog.LookupType(key); ok {
+		return apiType(typ), nil
+	}
+	return "", fmt.Errorf("no catalogued service named %q%s", plain.Name(name), didYouMean(key, apiNames(live)))
+}
+
+// apiKey is what a member of ctx is in the catalog: timer has verbs on ctx.
+func apiKey(verb string) string {
+	if s, ok := catalog.LookupService(timerName); ok {
+		if _, ok := s.Method(verb); ok {
+			return timerName + "." + verb
+		}
+	}
+	return verb
+}
+
+func apiService(s *catalog.Service, member string, info cordis.ServiceInfo, running bool) (string, error) {
+	if !running {
+		return "", fmt.Errorf("catalogued service %q is not running: nothing provides it in this process now, and a plugin that requires it stays pending", s.Key)
+	}
+	methods := s.Methods
+	if member != "" {
+		m, ok := s.Method(member)
+		if !ok {
+			names := methodNames(s.Methods)
+			return "", fmt.Errorf("service %q has no method %q%s (it has %s)", s.Key, plain.Name(member), didYouMean(member, names), strings.Join(names, ", "))
+		}
+		methods = []catalog.Method{*m}
+	}
+	var p page
+	for _, form := range nameForms {
+		if p = form.service(s, methods, member, configured(info)); p.size <= limits.ReportName {
+			break
+		}
+	}
+	return p.text(limits.ReportName), nil
+}
+
+func methodNames(methods []catalog.Method) []string {
+	names := make([]string, len(methods))
+	for i := range methods {
+		names[i] = methods[i].Name
+	}
+	return names
+}
+
+// nameForm is how much a report on one service says.
+type nameForm struct {
+	docs  bool // whole docs of methods, not their first sentences
+	shape func(*catalog.Type) string
+	cut   string // what is left out, and how to get it
+}
+
+// nameForms go from the richest to the one that fits by leaving out types.
+var nameForms = []nameForm{
+	{docs: true, shape: fullShape},
+	{docs: true, shape: shortShape, cut: `(cut: the docs of types; cordis_inspect what:"api" with a type's name gives them)`},
+	{shape: shortShape, cut: `(cut: docs; cordis_inspect what:"api" with the name of one method or type gives them whole)`},
+}
+
+func (f nameForm) service(s *catalog.Service, methods []catalog.Method, member, now string) page {
+	var p page
+	if member == "" {
+		p.add("## api: "+s.Key, "- "+s.Key+" — "+s.Summary)
+		p.docs(restOf(s.Doc, s.Summary))
+		p.indented(now)
+	} else {
+		p.add("## api: " + s.Key + "." + member)
+	}
+	if f.cut != "" {
+		p.add(f.cut)
+	}
+	signatures := make([]string, len(methods))
+	for i := range methods {
+		signatures[i] = methods[i].Signature
+		f.method(&p, &methods[i])
+	}
+	types := catalog.Closure(signatures...)
+	room := limits.ReportName - p.size
+	if f.docs {
+		room = shapesSize(f.shape, types) // all of them, or the next form
+	}
+	shapes(&p, room, f.shape, types, typeByName)
+	return p
+}
+
+// method adds a signature, its docs above it.
+func (f nameForm) method(p *page, m *catalog.Method) {
+	if !f.docs {
+		p.docs(m.Summary)
+		p.indented(m.Signature)
+		return
+	}
+	p.docs(m.Doc)
+	for _, param := range m.Params {
+		if param.Doc != "" {
+			p.docs(param.Name + ": " + param.Doc)
+		}
+	}
+	p.indented(m.Signature)
+}
+
+// restOf is what a doc says after its first sentence.
+func restOf(doc, summary string) string {
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(doc), summary))
+}
+
+// apiType is one type, and those that it mentions.
+func apiType(t *catalog.Type) string {
+	var p page
+	p.add("## api: " + t.Name)
+	p.indented(t.Declaration)
+	texts := []string{t.Short}
+	for _, m := range t.Methods {
+		texts = append(texts, m.Signature)
+	}
+	others := slices.DeleteFunc(catalog.Closure(texts...), func(o catalog.Type) bool { return o.Name == t.Name })
+	shapes(&p, limits.ReportName-p.size, shortShape, others, typeByName)
+	return p.text(limits.ReportName)
+}
+
+// ctxPage is what every ctx has: all of it, or the groups with one verb; nil:
+// there is no such verb.
+func ctxPage(verb string) *page {
+	var p page
+	if verb == "" {
+		p.add("## api: "+ctxName, contextHead)
+	} else {
+		p.add("## api: " + ctxName + "." + verb)
+	}
+	found := false
+	for _, m := range catalog.Context {
+		if verb == "" || slices.Contains(verbsOf(m), verb) {
+			p.add("- " + m.Group + " — " + m.Summary)
+			found = true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return &p
+}
+
+// verbsOf are the members of ctx that a group is about.
+func verbsOf(m catalog.Member) []string {
+	var verbs []string
+	for rest := m.Group; ; {
+		_, after, ok := strings.Cut(rest, ctxName+".")
+		if !ok {
+			return verbs
+		}
+		end := strings.IndexFunc(after, func(r rune) bool {
+			return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		})
+		if end < 0 {
+			end = len(after)
+		}
+		verbs = append(verbs, after[:end])
+		rest = after[end:]
+	}
+}
+
+// apiNames are the names that a report can be asked for.
+func apiNames(live map[string]cordis.ServiceInfo) []string {
+	var names []string
+	for i := range catalog.Services {
+		s := &catalog.Services[i]
+		names = append(names, s.Key)
+		for _, m := range s.Methods {
+			names = append(names, s.Key+"."+m.Name)
+		}
+	}
+	for name := range live {
+		names = append(names, plain.Name(name))
+	}
+	for _, m := range catalog.Context {
+		for _, verb := range verbsOf(m) {
+			names = append(names, ctxName+"."+verb)
+		}
+	}
+	for i := range catalog.Types {
+		names = append(names, catalog.Types[i].Name)
+	}
+	return names
+}
+
+// didYouMean names the nearest of some names, or is empty.
+func didYouMean(name string, among []string) string {
+	if len(name) > limits.Name {
+		return ""
+	}
+	best, least := "", 1<<30
+	for _, candidate := range among {
+		if d := distance(name, candidate); d < least || d == least && cmp.Compare(candidate, best) < 0 {
+			best, least = candidate, d
+		}
+	}
+	if best == "" || least > max(2, len(name)/3) {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// distance is how many letters two names differ by, whatever their case. The
+// last part of a dotted name is near to the whole, and so is its beginning.
+func distance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	if _, last, ok := strings.Cut(b, "."); ok && last == a {
+		return 0
+	}
+	if len(a) >= 3 && (strings.HasPrefix(b, a) || strings.HasSuffix(b, a)) {
+		return 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// rowMembers is how many characters of members one line shows.
+const rowMembers = 400
+
+// memberList tells the members of a mount's service in one line; "": not known.
+func memberList(info cordis.ServiceInfo, max int) string { return "" }
+
+// apiUncatalogued is about a live service that has no entry in the catalog.
+func apiUncatalogued(info cordis.ServiceInfo, member string) (string, error) { return "", nil }

@@ -1,0 +1,250 @@
+package selfmod_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/selfmod/catalog"
+	"github.com/dsh-go/dsh/selfmod/selfmodtest"
+)
+
+const notRunning = "\nnot running (loadable services with no live provider): "
+
+// everyService makes each service of the catalog live that is not.
+func everyService(t testing.TB, r *selfmodtest.Rig) *cordis.Fiber {
+	t.Helper()
+	live := map[string]bool{}
+	for _, s := range r.Root.Runtime().Services() {
+		live[s.Name] = true
+	}
+	f, err := r.Root.Mount(&cordis.Plugin{Name: "stand-in", Apply: func(c *cordis.Context, _ any) error {
+		for _, s := range catalog.Services {
+			if live[s.Key] {
+				continue
+			}
+			if _, err := c.Provide(s.Key, nil); err != nil {
+				return fmt.Errorf("provide %s: %w", s.Key, err)
+			}
+		}
+		return nil
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Await(r.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// headings are the headings of a report.
+func headings(report string) (out []string) {
+	for line := range strings.Lines(report) {
+		if rest, ok := strings.CutPrefix(line, "## "); ok {
+			out = append(out, strings.TrimSpace(rest))
+		}
+	}
+	return out
+}
+
+func TestSectionsInOrder(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	want := []string{"services", "plugins", "tools", "Temporary Plugins", "api", "events"}
+	if diff := cmp.Diff(want, headings(r.Inspect("", ""))); diff != "" {
+		t.Error(diff)
+	}
+	for i, what := range selfmod.Sections() {
+		if diff := cmp.Diff(want[i:i+1], headings(r.Inspect(what, ""))); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+}
+
+// TestAPIIsWhatIsLive: the section has the signatures of what is provided, the
+// types that these mention and no others, and names what is not running.
+func TestAPIIsWhatIsLive(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	check := func(report string, live func(string) bool) {
+		t.Helper()
+		var signatures, absent []string
+		for _, s := range catalog.Services {
+			if !live(s.Key) {
+				absent = append(absent, s.Key)
+				if strings.Contains(report, "\n- "+s.Key+" — ") {
+					t.Errorf("%s is not live", s.Key)
+				}
+				continue
+			}
+			if !strings.Contains(report, "\n- "+s.Key+" — "+s.Summary+"\n") {
+				t.Errorf("%s is live", s.Key)
+			}
+			for _, m := range s.Methods {
+				signatures = append(signatures, m.Signature)
+				if !strings.Contains(report, "\n    "+strings.ReplaceAll(m.Signature, "\n", "\n    ")+"\n") {
+					t.Errorf("no %s", m.Signature)
+				}
+			}
+		}
+		mentioned := map[string]bool{}
+		for _, typ := range catalog.Closure(signatures...) {
+			mentioned[typ.Name] = true
+		}
+		for _, typ := range catalog.Types {
+			cut := strings.Contains(report, " type shapes: ") && strings.Contains(report, typ.Name)
+			if shown := strings.Contains(report, "\n    "+typ.Short+"\n"); shown != mentioned[typ.Name] && !cut {
+				t.Errorf("type %s: shown %t, mentioned %t", typ.Name, shown, mentioned[typ.Name])
+			}
+		}
+		for _, m := range catalog.Context {
+			if !strings.Contains(report, "\n- "+m.Group+" — "+m.Summary) {
+				t.Errorf("no %s", m.Group)
+			}
+		}
+		if want := notRunning + strings.Join(absent, ", ") + "\n"; strings.Contains(report, want) != (len(absent) > 0) {
+			t.Errorf("not running are %v:\n%s", absent, report)
+		}
+		if n := utf8.RuneCountInString(report); n > limits.ReportAPI {
+			t.Errorf("the section has %d characters", n)
+		}
+	}
+	few := func(key string) bool { return key == "tools" || key == "timer" }
+	check(r.Inspect("api", ""), few)
+	f := everyService(t, r)
+	check(r.Inspect("api", ""), func(string) bool { return true })
+	if _, err := f.Dispose(r.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(r.Inspect("api", ""), few)
+}
+
+// TestEventsAreAllThere: whatever is live, with the shapes of what they carry.
+func TestEventsAreAllThere(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	report := r.Inspect("events", "")
+	for _, e := range catalog.Events {
+		if !strings.Contains(report, fmt.Sprintf("\n- %s [%s] — %s\n    %s\n", e.Name, e.Mode, e.Summary, e.Signature)) {
+			t.Errorf("no %s", e.Name)
+		}
+	}
+	if !strings.HasSuffix(report, "returning without next() short-circuits the chain.") || utf8.RuneCountInString(report) > limits.ReportAPI {
+		t.Errorf("%d characters, %s", utf8.RuneCountInString(report), report)
+	}
+	if !strings.Contains(report, "\n    Decision { kind: 'allow' | 'ask' | 'deny'; reason?: string }\n") {
+		t.Errorf("the shape of a decision is missing:\n%s", report)
+	}
+}
+
+// TestEveryName: whatever the catalog has can be asked for, with its docs.
+func TestEveryName(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	everyService(t, r)
+	ask := func(what, name string, has ...string) {
+		t.Helper()
+		report := r.Works(r.Call("cordis_inspect", map[string]string{"what": what, "name": name}), has...)
+		wellFormed(t, report)
+		if n := utf8.RuneCountInString(report); n > limits.ReportName {
+			t.Errorf("%s %s has %d characters", what, name, n)
+		}
+		if strings.Contains(report, "characters cut)") {
+			t.Errorf("%s %s is cut where nobody chose:\n%s", what, name, report)
+		}
+	}
+	for _, s := range catalog.Services {
+		ask("api", s.Key, "- "+s.Key+" — "+s.Summary)
+		ask("api", "ctx."+s.Key, "- "+s.Key+" — "+s.Summary)
+		for _, m := range s.Methods {
+			signature := "\n    " + strings.ReplaceAll(m.Signature, "\n", "\n    ")
+			ask("api", s.Key+"."+m.Name, "## api: "+s.Key+"."+m.Name+"\n", signature, m.Summary)
+			ask("api", s.Key, signature)
+			ask("api", "ctx."+s.Key+"."+m.Name+"()", signature)
+		}
+	}
+	for _, typ := range catalog.Types {
+		ask("api", typ.Name, strings.ReplaceAll(typ.Declaration, "\n", "\n    "))
+	}
+	for _, e := range catalog.Events {
+		ask("events", e.Name, "- "+e.Name+" ["+e.Mode+"]", "\n    "+e.Signature)
+	}
+	ask("api", "ctx", "inherited ctx API:", "- ctx.on(")
+	ask("api", "ctx.on", "## api: ctx.on\n- ctx.on(")
+	ask("api", "ctx.setTimeout", "## api: timer.setTimeout\n", "    setTimeout(")
+	ask("api", "ctx.tools.register", "    register(")
+}
+
+func TestNameErrors(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	tests := []struct{ what, name, want string }{
+		{"", "fs", `name is valid only with what:"api"`},
+		{"services", "fs", `name is valid only with what:"api"`},
+		{"tools", "x", `what:"events" (an event) or what:"temporary"`},
+		{"api", "nothing_like_it", `no catalogued service named "nothing_like_it"`},
+		{"api", "timr", `no catalogued service named "timr"; did you mean "timer"?`},
+		{"api", "settimeout", `no catalogued service named "settimeout"; did you mean "ctx.setTimeout"?`},
+		{"api", "tools.registr", `service "tools" has no method "registr"; did you mean "register"? (it has register, schemas, get)`},
+		{"api", "ctx.emit", `no catalogued service named "ctx.emit"`},
+		{"events", "tool/pre-execute", `no catalogued event named "tool/pre-execute"; did you mean "tools/pre-execute"?`},
+		{"events", "pre-execute", `did you mean "tools/pre-execute"?`},
+		{"temporary", "dyn-9", `no temporary Plugin with id "dyn-9"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what+"_"+tt.name, func(t *testing.T) {
+			r := r.For(t)
+			r.Fails(r.Call("cordis_inspect", map[string]string{"what": tt.what, "name": tt.name}), tt.want)
+		})
+	}
+	for _, s := range catalog.Services {
+		if s.Key != "tools" && s.Key != "timer" {
+			r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": s.Key}), `catalogued service "`+s.Key+`" is not running`)
+		}
+	}
+}
+
+// TestWholeReportSharesItsRoom: with every service and many plugins, each
+// section is there, and what is cut says how to get it.
+func TestWholeReportSharesItsRoom(t *testing.T) {
+	r := selfmodtest.New(t, selfmod.Config{})
+	everyService(t, r)
+	whole := r.Inspect("", "")
+	if n := utf8.RuneCountInString(whole); n > limits.ReportAll {
+		t.Errorf("the report has %d characters", n)
+	}
+	for i := range 60 {
+		r.Mount(fmt.Sprintf(`return { name: 'plugin-with-a-name-%d', apply(ctx) { for (let i = 0; i < 3; i++) ctx.provide('service_%d_' + i, { f() {}, g() {}, h() {} }) } }`, i, i))
+	}
+	for _, what := range append(selfmod.Sections(), "") {
+		report := r.Inspect(what, "")
+		n := utf8.RuneCountInString(report)
+		if n > limits.ReportAll || n > limits.ReportAPI && (what == "api" || what == "events") {
+			t.Errorf("%q has %d characters", what, n)
+		}
+		if what == "" {
+			if got := headings(report); len(got) != 6 {
+				t.Errorf("headings %v", got)
+			}
+			if cuts := strings.Count(report, "(cut: "); cuts < 3 || strings.Contains(report, "characters cut)") {
+				t.Errorf("%d cuts in\n%s", cuts, report)
+			}
+			for _, s := range catalog.Services {
+				if !strings.Contains(report, "\n- "+s.Key) {
+					t.Errorf("no word of %s", s.Key)
+				}
+			}
+		}
+	}
+	if !slices.Contains(headings(r.Inspect("api", "")), "api") {
+		t.Error("no api")
+	}
+}
