@@ -83,15 +83,15 @@ type Request struct {
 type RunOptions struct {
 	// Workdir is the folder in which it runs; relative to the default, which is the
 	// first root, or else the folder in which the program was started.
-	Workdir string `json:"workdir,omitempty"`
+	Workdir *string `json:"workdir,omitempty"`
 	// TimeoutMs is when it is stopped, in milliseconds: 1 to 600000. Absent: 120000 for
 	// run, no limit for start.
-	TimeoutMs int `json:"timeoutMs,omitempty"`
+	TimeoutMs *int `json:"timeoutMs,omitempty"`
 	// StdoutMaxBytes is how much of the end of stdout comes back as text: 1 to 1000000,
 	// default 64000. Of stderr it is always 64000.
-	StdoutMaxBytes int `json:"stdoutMaxBytes,omitempty"`
+	StdoutMaxBytes *int `json:"stdoutMaxBytes,omitempty"`
 	// Stdin is its standard input, then the end of the file; default empty. At most 16 MiB.
-	Stdin string `json:"stdin,omitempty"`
+	Stdin *string `json:"stdin,omitempty"`
 	// Env is set on top of the environment.
 	Env map[string]string `json:"env,omitempty"`
 	// Signal aborts the command of run; for start it counts only until start has returned.
@@ -228,26 +228,3 @@ func (b bound) Start(ctx context.Context, command Command, options *RunOptions) 
 }
 
 func (b bound) Resolve(command Command) (Spec, error) { return b.bash.Resolve(command) }
-
-// with lays options over the settings of the command.
-func (c Command) with(o *RunOptions) Command {
-	if o == nil {
-		return c
-	}
-	if o.Workdir != "" {
-		c.Workdir = o.Workdir
-	}
-	if o.TimeoutMs != 0 {
-		c.TimeoutMs = o.TimeoutMs
-	}
-	if o.StdoutMaxBytes != 0 {
-		c.StdoutMaxBytes = o.StdoutMaxBytes
-	}
-	if o.Stdin != "" {
-		c.Stdin = o.Stdin
-	}
-	if o.Env != nil {
-		c.Env = o.Env
-	}
-	return c
-}

@@ -1,0 +1,5 @@
+package bash_test
+
+const hostCommand = "test-host"
+
+func runHost([]string) {}

@@ -1,0 +1,44 @@
+// Package supervise is the process that stands between dsh and one command, so
+// that nothing of the command outlives it. It exists on Linux only.
+//
+// The supervisor is dsh's own program, started with [Command] as first argument,
+// then the shell and its arguments; with the environment, the working directory,
+// and the standard streams of the command; and with a socket as descriptor 3,
+// whose other end only dsh holds. It starts the shell in a session of its own,
+// lets go of the streams, and adopts every descendant that loses its parent, also
+// one that left the session (PR_SET_CHILD_SUBREAPER). Whether anything is left is
+// what wait4 says, so nothing is missed.
+//
+// # Protocol
+//
+// It writes lines: "pid N" when the shell runs, or "error TEXT" if it cannot be
+// started; "exit N" or "signal N" when the shell has ended; "left N" if it gives
+// up on N processes that SIGKILL does not end. Then it exits, and the socket ends.
+// It reads single bytes: [Stop] and [Kill]. The end of the socket means that dsh
+// is gone; so does the death of its parent, of which the kernel tells by SIGHUP.
+//
+// # The end
+//
+// When the shell ends, what is left has Times.Linger to end too. Then, or when it
+// is told to stop, every process group among the descendants gets SIGTERM, and
+// after Times.KillAfter (if dsh is gone or the shell has ended: Times.Lost) all of
+// them are stopped, so that none of them forks, and killed, again and again until
+// there are none.
+//
+// The package imports the standard library only, and its init recognizes a
+// supervisor: it runs before the rest of the program is initialized, which is half
+// of its cost, and every program that links the package is its own supervisor, a
+// test binary too. It starts two goroutines, which end with the process.
+package supervise
+
+// Command is the first argument of a supervisor.
+const Command = "__supervise"
+
+// ControlFD is the descriptor of the socket.
+const ControlFD = 3
+
+// What dsh says to a supervisor.
+const (
+	Stop = 'T' // SIGTERM, then SIGKILL
+	Kill = 'K' // SIGKILL now
+)
