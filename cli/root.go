@@ -20,6 +20,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker"
 )
 
 // The exit statuses.
@@ -31,6 +33,14 @@ const (
 
 // workerCommand starts a worker; only dsh itself uses it.
 const workerCommand = "__worker"
+
+// workerProgram is the executable of workers; empty means this program. Tests
+// name another one, since a test binary is a poor worker.
+var workerProgram string
+
+// runWorker is the process in which mounted code runs. It knows no command line
+// for people: what it is to do comes over its standard input.
+func runWorker() int { return worker.Main(os.Args[2:]) }
 
 // usageError is a request for something that does not exist.
 type usageError struct{ error }
