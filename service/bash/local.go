@@ -97,6 +97,11 @@ func newLocal(c *cordis.Context, cfg Config) (*Local, error) {
 	return &Local{c: c, cfg: cfg, dir: dir, running: map[*process]struct{}{}, owners: map[*cordis.Fiber]*owner{}}, nil
 }
 
+// Describe says in one line where commands run and what binds them.
+func (l *Local) Describe() string {
+	return "commands start in " + l.dir + "; the roots of fs do not bind them"
+}
+
 // close ends everything that still runs, and removes the folder of output files.
 func (l *Local) close(ctx context.Context) error {
 	l.mu.Lock()
