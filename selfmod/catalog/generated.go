@@ -62,6 +62,213 @@ Throws BASH_BAD_REQUEST, BASH_BAD_WORKDIR or BASH_NO_SHELL.`,
 		},
 	},
 	{
+		Key:     "fs",
+		Summary: "Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them).",
+		Doc: `Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). A relative path is relative to the first root; every other path has to be inside a root, through links too. Wherever a target is expected, a path string does. Symbolic links are followed unless a method says otherwise. Text is UTF-8.
+
+Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder, pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE, FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR.`,
+		Methods: []Method{
+			{
+				Name: "resolve",
+				Go:   "Resolve",
+				Kind: "async",
+				Params: []Param{
+					{Name: "path", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "ResolveOptions", Optional: true, Doc: "Say what a path is relative to."},
+				},
+				Result:    "Target",
+				Signature: "resolve(path: string | Target, options?: ResolveOptions): Promise<Target>",
+				Summary:   "Gives the target that a path means, whether or not something is there.",
+				Doc: `Gives the target that a path means, whether or not something is there. Its path is absolute, for use in commands.
+
+path is what to resolve; options say what it is relative to.`,
+			},
+			{
+				Name: "stat",
+				Go:   "Stat",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+				},
+				Result:    "Info | undefined",
+				Signature: "stat(target: string | Target, options?: CallOptions): Promise<Info | undefined>",
+				Summary:   "Tells what is there; nothing there gives undefined, not an error.",
+				Doc: `Tells what is there; nothing there gives undefined, not an error.
+
+target is what to look at; options may end the call.`,
+			},
+			{
+				Name: "lstat",
+				Go:   "Lstat",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "ResolveOptions", Optional: true, Doc: "Say what a path is relative to."},
+				},
+				Result:    "Info | undefined",
+				Signature: "lstat(target: string | Target, options?: ResolveOptions): Promise<Info | undefined>",
+				Summary:   "Stat that does not follow the last link: type may be \"symlink\".",
+				Doc: `Stat that does not follow the last link: type may be "symlink".
+
+target is what to look at; options say what it is relative to.`,
+			},
+			{
+				Name: "readText",
+				Go:   "ReadText",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+				},
+				Result:    "string",
+				Signature: "readText(target: string | Target, options?: CallOptions): Promise<string>",
+				Summary:   "Reads a whole file of at most 16 MB.",
+				Doc: `Reads a whole file of at most 16 MB. Line endings stay as they are.
+
+target is the file; options may end the call.`,
+			},
+			{
+				Name: "streamText",
+				Go:   "StreamText",
+				Kind: "iterator",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+				},
+				Result:    "string",
+				Signature: "streamText(target: string | Target, options?: CallOptions): AsyncIterable<string>",
+				Summary:   "Reads a file of any size in pieces of at most 64 KB, which end at the end of a line where they can.",
+				Doc: `Reads a file of any size in pieces of at most 64 KB, which end at the end of a line where they can.
+
+target is the file; options may end the stream.`,
+			},
+			{
+				Name: "readBytes",
+				Go:   "ReadBytes",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "ReadBytesOptions", Optional: true, Doc: "Say which part of a file is read."},
+				},
+				Result:    "Uint8Array",
+				Signature: "readBytes(target: string | Target, options?: ReadBytesOptions): Promise<Uint8Array>",
+				Summary:   "Reads a file, or a part of it, of at most 16 MB.",
+				Doc: `Reads a file, or a part of it, of at most 16 MB.
+
+target is the file; options say which part.`,
+			},
+			{
+				Name: "listDir",
+				Go:   "ListDir",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+				},
+				Result:    "Listing",
+				Signature: "listDir(target: string | Target, options?: CallOptions): Promise<Listing>",
+				Summary:   "Lists a folder in the order of names, without the folders in it and without following links.",
+				Doc: `Lists a folder in the order of names, without the folders in it and without following links. At most 10,000 entries.
+
+target is the folder; options may end the call.`,
+			},
+			{
+				Name: "glob",
+				Go:   "Glob",
+				Kind: "async",
+				Params: []Param{
+					{Name: "pattern", Type: "string"},
+					{Name: "options", Type: "GlobOptions", Optional: true, Doc: "Narrow a search."},
+				},
+				Result:    "Matches",
+				Signature: "glob(pattern: string, options?: GlobOptions): Promise<Matches>",
+				Summary:   "Finds files (not folders) by pattern: * ? [a-z] {a,b} within a name, ** for any folders.",
+				Doc: `Finds files (not folders) by pattern: * ? [a-z] {a,b} within a name, ** for any folders. Hidden files match; links to folders are not entered. The paths are sorted and can be passed to every method.
+
+pattern is such as "src/**/*.ts"; options narrow the search.`,
+			},
+			{
+				Name: "writeText",
+				Go:   "WriteText",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "content", Type: "string"},
+					{Name: "options", Type: "WriteOptions", Optional: true, Doc: "Say what has to hold for a write. Absent: it is unconditional."},
+				},
+				Result:    "Written",
+				Signature: "writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>",
+				Summary:   "Writes a whole file, atomically and durably.",
+				Doc: `Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold.
+
+target is the file; content is its text, at most 16 MB; options say what is expected.`,
+			},
+			{
+				Name: "editText",
+				Go:   "EditText",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "edit", Type: "Edit", Doc: "What editText replaces."},
+					{Name: "options", Type: "EditOptions", Optional: true, Doc: "Say what has to hold for an edit."},
+				},
+				Result:    "Edited",
+				Signature: "editText(target: string | Target, edit: Edit, options?: EditOptions): Promise<Edited>",
+				Summary:   "Replaces a piece of a file.",
+				Doc: `Replaces a piece of a file. oldString has to occur exactly once, unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION if the file changed. \n in it matches \r\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes.
+
+target is the file; edit is what to replace; options say what is expected.`,
+			},
+			{
+				Name: "remove",
+				Go:   "Remove",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "RemoveOptions", Optional: true, Doc: "Say what may be removed."},
+				},
+				Result:    "void",
+				Signature: "remove(target: string | Target, options?: RemoveOptions): Promise<void>",
+				Summary:   "Removes a file, an empty folder, or a link (not what it leads to).",
+				Doc: `Removes a file, an empty folder, or a link (not what it leads to). Rejects with FS_NOT_EMPTY for a folder with something in it, unless recursive is set.
+
+target is what to remove; options allow a whole folder.`,
+			},
+			{
+				Name: "mkdir",
+				Go:   "Mkdir",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "options", Type: "MkdirOptions", Optional: true, Doc: "Say what a new folder needs."},
+				},
+				Result:    "void",
+				Signature: "mkdir(target: string | Target, options?: MkdirOptions): Promise<void>",
+				Summary:   "Makes a folder.",
+				Doc: `Makes a folder. Its parent has to be there and itself not (FS_EXISTS), unless recursive is set.
+
+target is the folder; options allow missing parents and the folder itself.`,
+			},
+			{
+				Name: "watch",
+				Go:   "Watch",
+				Kind: "async",
+				Params: []Param{
+					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "callback", Type: "(changes: Change[]) => void"},
+					{Name: "options", Type: "WatchOptions", Optional: true, Doc: "Say what is watched."},
+				},
+				Result:    "() => Promise<void>",
+				Signature: "watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>",
+				Summary:   "Calls back when something in a folder, or a file, changes.",
+				Doc: `Calls back when something in a folder, or a file, changes. Changes within 50 ms come together, one call at a time. It goes on until the returned function is called or your plugin ends. It needs no file to be open or polled.
+
+target is the folder or file, which has to be there; callback gets the changes; options say whether folders in it are watched.`,
+			},
+		},
+	},
+	{
 		Key:     "kv",
 		Summary: "A small store of the plugin's own: nobody else sees it.",
 		Doc:     "A small store of the plugin's own: nobody else sees it. It keeps its values while the plugin is parked and runs again; when the plugin is unmounted they are gone, and a new mount begins empty.",
@@ -386,6 +593,48 @@ var Events = []Event{
 		Doc:       "Asks whether a command may start, after its request has been checked. Deny makes run and start reject with BASH_DENIED and the reason; ask puts it to a person. Also asked for the commands of the listener's own plugin.",
 	},
 	{
+		Name:      "fs/edit-intent",
+		Mode:      "waterfall",
+		Signature: "'fs/edit-intent'(editRequest: EditRequest, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Asks whether a part of a file may be replaced.",
+		Doc:       "Asks whether a part of a file may be replaced.",
+	},
+	{
+		Name:      "fs/mkdir-intent",
+		Mode:      "waterfall",
+		Signature: "'fs/mkdir-intent'(newFolder: NewFolder, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Asks whether a folder may be made.",
+		Doc:       "Asks whether a folder may be made.",
+	},
+	{
+		Name:      "fs/observed",
+		Mode:      "emit",
+		Signature: "'fs/observed'(observation: Observation): void",
+		Summary:   "Tells that a file's content was read or written.",
+		Doc:       "Tells that a file's content was read or written.",
+	},
+	{
+		Name:      "fs/read-intent",
+		Mode:      "waterfall",
+		Signature: "'fs/read-intent'(read: Read, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Asks whether something may be read, listed, found or watched.",
+		Doc:       "Asks whether something may be read, listed, found or watched. It is not asked for each file that a listing or a search shows.",
+	},
+	{
+		Name:      "fs/remove-intent",
+		Mode:      "waterfall",
+		Signature: "'fs/remove-intent'(removal: Removal, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Asks whether something may be removed.",
+		Doc:       "Asks whether something may be removed.",
+	},
+	{
+		Name:      "fs/write-intent",
+		Mode:      "waterfall",
+		Signature: "'fs/write-intent'(write: Write, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Summary:   "Asks whether a whole file may be written.",
+		Doc:       "Asks whether a whole file may be written.",
+	},
+	{
 		Name:      "tools/change",
 		Mode:      "emit",
 		Signature: "'tools/change'(change: ToolChange): void",
@@ -446,11 +695,40 @@ type BodyKind = 'html' | 'text';`,
 		Doc:   "Tells what content is.",
 	},
 	{
+		Name: "CallOptions",
+		Declaration: `/** For methods without other options. */
+interface CallOptions {
+  /** Ends the call with FS_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "CallOptions { signal?: AbortSignal }",
+		Doc:   "For methods without other options.",
+	},
+	{
+		Name: "Change",
+		Declaration: `/** One change that a watch saw. */
+interface Change {
+  /** what changed, relative to the first root where it is inside it; of an overflow, what is watched. */
+  path: string;
+  /** what became of it; a move is removed and created; overflow: changes were lost, look again. */
+  kind: 'created' | 'modified' | 'removed' | 'overflow';
+}`,
+		Short: "Change { path: string; kind: 'created' | 'modified' | 'removed' | 'overflow' }",
+		Doc:   "One change that a watch saw.",
+	},
+	{
 		Name: "ChangeAction",
 		Declaration: `/** What became of a tool. */
 type ChangeAction = 'registered' | 'disposed';`,
 		Short: "ChangeAction = 'registered' | 'disposed'",
 		Doc:   "What became of a tool.",
+	},
+	{
+		Name: "ChangeKind",
+		Declaration: `/** How something changed. */
+type ChangeKind = 'created' | 'modified' | 'removed' | 'overflow';`,
+		Short: "ChangeKind = 'created' | 'modified' | 'removed' | 'overflow'",
+		Doc:   "How something changed.",
 	},
 	{
 		Name: "ContentBlock",
@@ -487,6 +765,95 @@ interface Decision {
 type DecisionKind = 'allow' | 'ask' | 'deny';`,
 		Short: "DecisionKind = 'allow' | 'ask' | 'deny'",
 		Doc:   "What a pre-execute listener decides.",
+	},
+	{
+		Name: "DirEntry",
+		Declaration: `/** One entry of a folder. */
+interface DirEntry {
+  /** the name in its folder. */
+  name: string;
+  /** what it is; links are not followed. */
+  type: 'file' | 'directory' | 'symlink' | 'other';
+  /** Can be passed to every method. */
+  target: Target;
+  /** in bytes; only of files. */
+  size?: number;
+  /** as of stat; absent for what changed a moment ago. */
+  version?: string;
+}`,
+		Short: "DirEntry { name: string; type: 'file' | 'directory' | 'symlink' | 'other'; target: Target; size?: number; version?: string }",
+		Doc:   "One entry of a folder.",
+	},
+	{
+		Name: "Edit",
+		Declaration: `/** What editText replaces. */
+interface Edit {
+  /** the exact text to replace, not empty, at most 1 MB. */
+  oldString: string;
+  /** what comes in its place; it may be empty. */
+  newString: string;
+  /** Replaces every occurrence. */
+  replaceAll?: boolean;
+}`,
+		Short: "Edit { oldString: string; newString: string; replaceAll?: boolean }",
+		Doc:   "What editText replaces.",
+	},
+	{
+		Name: "EditOptions",
+		Declaration: `/** Say what has to hold for an edit. */
+interface EditOptions {
+  /** what the file has to be at, from stat or an earlier write; absent: any. */
+  version?: string;
+  /** Ends the call with FS_ABORTED; the file is as it was. */
+  signal?: AbortSignal;
+}`,
+		Short: "EditOptions { version?: string; signal?: AbortSignal }",
+		Doc:   "Say what has to hold for an edit.",
+	},
+	{
+		Name: "EditRequest",
+		Declaration: `/** What someone wants to edit. */
+interface EditRequest {
+  /** the file. */
+  path: string;
+  /** the text to replace, cut to 2,000 characters. */
+  oldString: string;
+  /** the text that replaces it, cut to 2,000 characters. */
+  newString: string;
+  /** Tells whether every occurrence is replaced. */
+  replaceAll: boolean;
+  /** the version that is expected; absent: any. */
+  version?: string;
+  /** the mount that asks, such as dyn-3; empty for the program itself. */
+  by: string;
+}`,
+		Short: "EditRequest { path: string; oldString: string; newString: string; replaceAll: boolean; version?: string; by: string }",
+		Doc:   "What someone wants to edit.",
+	},
+	{
+		Name: "Edited",
+		Declaration: `/** The result of editText. */
+interface Edited {
+  /** the file's new version. */
+  version: string;
+  /** Counts what was replaced. */
+  replacements: number;
+  /** the file's text before the edit. */
+  before: string;
+  /** the file's text now. */
+  after: string;
+  /** Tells that before or after was cut to its first 64 KB. */
+  truncated: boolean;
+}`,
+		Short: "Edited { version: string; replacements: number; before: string; after: string; truncated: boolean }",
+		Doc:   "The result of editText.",
+	},
+	{
+		Name: "EntryType",
+		Declaration: `/** What is at a path. */
+type EntryType = 'file' | 'directory' | 'symlink' | 'other';`,
+		Short: "EntryType = 'file' | 'directory' | 'symlink' | 'other'",
+		Doc:   "What is at a path.",
 	},
 	{
 		Name: "FetchBody",
@@ -581,6 +948,111 @@ interface FetchResult {
 		Doc:   "A page.",
 	},
 	{
+		Name: "GlobOptions",
+		Declaration: `/** Narrow a search. */
+interface GlobOptions {
+  /** the folder that the pattern starts at; the first root by default. */
+  cwd?: string | Target;
+  /** patterns of files and folders to leave out, such as "** /node_modules". */
+  exclude?: string[];
+  /** the most paths: 1,000 by default, at most 10,000. */
+  limit?: number;
+  /** Ends the call with FS_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "GlobOptions { cwd?: string | Target; exclude?: string[]; limit?: number; signal?: AbortSignal }",
+		Doc:   "Narrow a search.",
+	},
+	{
+		Name: "Info",
+		Declaration: `/** What stat tells. */
+interface Info {
+  /** what is there. */
+  type: 'file' | 'directory' | 'symlink' | 'other';
+  /** in bytes; only of files. */
+  size?: number;
+  /** when it was last modified, in milliseconds as Date.now() counts. */
+  modifiedMs: number;
+  /** another text whenever the file has changed. */
+  version: string;
+}`,
+		Short: "Info { type: 'file' | 'directory' | 'symlink' | 'other'; size?: number; modifiedMs: number; version: string }",
+		Doc:   "What stat tells.",
+	},
+	{
+		Name: "Listing",
+		Declaration: `/** A folder's content. */
+interface Listing {
+  /** in the order of their names. */
+  entries: DirEntry[];
+  /** Tells that there are more. */
+  truncated: boolean;
+}`,
+		Short: "Listing { entries: DirEntry[]; truncated: boolean }",
+		Doc:   "A folder's content.",
+	},
+	{
+		Name: "Matches",
+		Declaration: `/** What glob found. */
+interface Matches {
+  /** relative to the first root where they are inside it, else absolute. */
+  paths: string[];
+  /** Tells that there are more, or that not everything was searched. */
+  truncated: boolean;
+}`,
+		Short: "Matches { paths: string[]; truncated: boolean }",
+		Doc:   "What glob found.",
+	},
+	{
+		Name: "MkdirOptions",
+		Declaration: `/** Say what a new folder needs. */
+interface MkdirOptions {
+  /** Makes missing parents too, and takes a folder that is there already. */
+  recursive?: boolean;
+  /** Ends the call with FS_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "MkdirOptions { recursive?: boolean; signal?: AbortSignal }",
+		Doc:   "Say what a new folder needs.",
+	},
+	{
+		Name: "NewFolder",
+		Declaration: `/** A folder that someone wants to make. */
+interface NewFolder {
+  /** the folder. */
+  path: string;
+  /** Tells whether missing parents are made too. */
+  recursive: boolean;
+  /** the mount that asks, such as dyn-3; empty for the program itself. */
+  by: string;
+}`,
+		Short: "NewFolder { path: string; recursive: boolean; by: string }",
+		Doc:   "A folder that someone wants to make.",
+	},
+	{
+		Name: "Observation",
+		Declaration: `/** Tells whose content became known to whom. */
+interface Observation {
+  /** the file, absolute and with links resolved. */
+  path: string;
+  /** the file's version at that time. */
+  version: string;
+  /** how. */
+  operation: 'read' | 'write' | 'edit';
+  /** the mount that read or wrote, such as dyn-3; empty for the program itself. */
+  by: string;
+}`,
+		Short: "Observation { path: string; version: string; operation: 'read' | 'write' | 'edit'; by: string }",
+		Doc:   "Tells whose content became known to whom.",
+	},
+	{
+		Name: "ObservedOperation",
+		Declaration: `/** How content became known. */
+type ObservedOperation = 'read' | 'write' | 'edit';`,
+		Short: "ObservedOperation = 'read' | 'write' | 'edit'",
+		Doc:   "How content became known.",
+	},
+	{
 		Name: "Output",
 		Declaration: `/** What a started command wrote since the last look. */
 interface Output {
@@ -628,9 +1100,9 @@ interface Process {
   /** Running, completed, or killed: ended by a signal, kill() or its timeout. */
   readonly status: 'running' | 'completed' | 'killed';
   /** Null while it runs, and if a signal ended it. */
-  readonly exitCode: number | undefined;
+  readonly exitCode: number | null;
   /** The name of the signal that ended it, or null. */
-  readonly signal: string | undefined;
+  readonly signal: string | null;
   /** Resolves when it has ended. It does not reject because the command failed. */
   readonly done: Promise<RunResult>;
   /** Gives what it wrote since the last call, without waiting. */
@@ -638,7 +1110,7 @@ interface Process {
   /** Stops it (SIGTERM, SIGKILL after 3 s) and returns at once: await done for its end. False if it had ended. */
   kill(): boolean;
 }`,
-		Short: "Process { readonly status: 'running' | 'completed' | 'killed'; readonly exitCode: number | undefined; readonly signal: string | undefined; readonly done: Promise<RunResult>; readOutput(): Output; kill(): boolean }",
+		Short: "Process { readonly status: 'running' | 'completed' | 'killed'; readonly exitCode: number | null; readonly signal: string | null; readonly done: Promise<RunResult>; readOutput(): Output; kill(): boolean }",
 		Doc:   "A started command.",
 		Methods: []Method{
 			{
@@ -654,8 +1126,8 @@ interface Process {
 				Name:      "exitCode",
 				Go:        "ExitCode",
 				Kind:      "property",
-				Result:    "number | undefined",
-				Signature: "readonly exitCode: number | undefined",
+				Result:    "number | null",
+				Signature: "readonly exitCode: number | null",
 				Summary:   "Null while it runs, and if a signal ended it.",
 				Doc:       "Null while it runs, and if a signal ended it.",
 			},
@@ -663,8 +1135,8 @@ interface Process {
 				Name:      "signal",
 				Go:        "Signal",
 				Kind:      "property",
-				Result:    "string | undefined",
-				Signature: "readonly signal: string | undefined",
+				Result:    "string | null",
+				Signature: "readonly signal: string | null",
 				Summary:   "The name of the signal that ended it, or null.",
 				Doc:       "The name of the signal that ended it, or null.",
 			},
@@ -705,6 +1177,67 @@ type ProcessStatus = 'running' | 'completed' | 'killed';`,
 		Doc:   "Where a started command stands.",
 	},
 	{
+		Name: "Read",
+		Declaration: `/** What someone wants to read. */
+interface Read {
+  /** the file or folder; of a glob, the folder where the search starts. */
+  path: string;
+  /** the method. */
+  operation: ReadOperation;
+  /** the mount that asks, such as dyn-3; empty for the program itself. */
+  by: string;
+}`,
+		Short: "Read { path: string; operation: ReadOperation; by: string }",
+		Doc:   "What someone wants to read.",
+	},
+	{
+		Name: "ReadBytesOptions",
+		Declaration: `/** Say which part of a file is read. */
+interface ReadBytesOptions {
+  /** the first byte; 0 by default. */
+  offset?: number;
+  /** the most bytes to read; to the end of the file by default. */
+  length?: number;
+  /** Ends the call with FS_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "ReadBytesOptions { offset?: number; length?: number; signal?: AbortSignal }",
+		Doc:   "Say which part of a file is read.",
+	},
+	{
+		Name: "ReadOperation",
+		Declaration: `/** The method that wants to read. */
+type ReadOperation = 'resolve' | 'stat' | 'lstat' | 'readText' | 'streamText' | 'readBytes' | 'listDir' | 'glob' | 'watch';`,
+		Short: "ReadOperation = 'resolve' | 'stat' | 'lstat' | 'readText' | 'streamText' | 'readBytes' | 'listDir' | 'glob' | 'watch'",
+		Doc:   "The method that wants to read.",
+	},
+	{
+		Name: "Removal",
+		Declaration: `/** What someone wants to remove. */
+interface Removal {
+  /** the file, folder or link. */
+  path: string;
+  /** Tells whether a folder goes with everything in it. */
+  recursive: boolean;
+  /** the mount that asks, such as dyn-3; empty for the program itself. */
+  by: string;
+}`,
+		Short: "Removal { path: string; recursive: boolean; by: string }",
+		Doc:   "What someone wants to remove.",
+	},
+	{
+		Name: "RemoveOptions",
+		Declaration: `/** Say what may be removed. */
+interface RemoveOptions {
+  /** Removes a folder with everything in it. */
+  recursive?: boolean;
+  /** Ends the call with FS_ABORTED; what is removed by then is gone. */
+  signal?: AbortSignal;
+}`,
+		Short: "RemoveOptions { recursive?: boolean; signal?: AbortSignal }",
+		Doc:   "Say what may be removed.",
+	},
+	{
 		Name: "Request",
 		Declaration: `/** A command with its settings. */
 interface Request {
@@ -723,6 +1256,18 @@ interface Request {
 }`,
 		Short: "Request { command: string; workdir?: string; timeoutMs?: number; stdoutMaxBytes?: number; stdin?: string; env?: Record<string, string> }",
 		Doc:   "A command with its settings.",
+	},
+	{
+		Name: "ResolveOptions",
+		Declaration: `/** Say what a path is relative to. */
+interface ResolveOptions {
+  /** the folder that a relative path starts at; the first root by default. */
+  cwd?: string | Target;
+  /** Ends the call with FS_ABORTED. */
+  signal?: AbortSignal;
+}`,
+		Short: "ResolveOptions { cwd?: string | Target; signal?: AbortSignal }",
+		Doc:   "Say what a path is relative to.",
 	},
 	{
 		Name: "Run",
@@ -881,6 +1426,20 @@ interface Stream {
 		Doc:   "What a command wrote to one of its streams.",
 	},
 	{
+		Name: "Target",
+		Declaration: `/** One place in the file system, by whatever path it was named. */
+interface Target {
+  /** the same for all names of the same place; compare it, do not take it apart. */
+  targetKey: string;
+  /** short: relative to the first root where it is inside it. It can be used as a path. */
+  displayPath: string;
+  /** absolute, with links resolved. */
+  path: string;
+}`,
+		Short: "Target { targetKey: string; displayPath: string; path: string }",
+		Doc:   "One place in the file system, by whatever path it was named.",
+	},
+	{
 		Name: "ToolCall",
 		Declaration: `/** A call as listeners of plugins see it. */
 interface ToolCall {
@@ -963,6 +1522,18 @@ interface ToolView {
 		Doc:   "What can be known of a tool.",
 	},
 	{
+		Name: "WatchOptions",
+		Declaration: `/** Say what is watched. */
+interface WatchOptions {
+  /** Watches the folders below too, new ones included. */
+  recursive?: boolean;
+  /** Ends the call while it starts the watch, not the watch. */
+  signal?: AbortSignal;
+}`,
+		Short: "WatchOptions { recursive?: boolean; signal?: AbortSignal }",
+		Doc:   "Say what is watched.",
+	},
+	{
 		Name: "WebFetch",
 		Declaration: `/** A fetch that is about to happen, or a redirect that is about to be followed. */
 interface WebFetch {
@@ -987,6 +1558,72 @@ interface WebSearch {
 }`,
 		Short: "WebSearch { query: string; by: string }",
 		Doc:   "A search that is about to happen.",
+	},
+	{
+		Name: "Write",
+		Declaration: `/** What someone wants to write. */
+interface Write {
+  /** the file. */
+  path: string;
+  /** Tells whether the file is there now. */
+  exists: boolean;
+  /** what the write expects; absent: nothing. */
+  kind?: 'createIfAbsent' | 'replaceIfVersion';
+  /** the version that is expected with replaceIfVersion. */
+  version?: string;
+  /** the size of the new text. */
+  bytes: number;
+  /** the mount that asks, such as dyn-3; empty for the program itself. */
+  by: string;
+}`,
+		Short: "Write { path: string; exists: boolean; kind?: 'createIfAbsent' | 'replaceIfVersion'; version?: string; bytes: number; by: string }",
+		Doc:   "What someone wants to write.",
+	},
+	{
+		Name: "WriteKind",
+		Declaration: `/** What a write expects. */
+type WriteKind = 'createIfAbsent' | 'replaceIfVersion';`,
+		Short: "WriteKind = 'createIfAbsent' | 'replaceIfVersion'",
+		Doc:   "What a write expects.",
+	},
+	{
+		Name: "WriteOperation",
+		Declaration: `/** What a write did. */
+type WriteOperation = 'create' | 'update';`,
+		Short: "WriteOperation = 'create' | 'update'",
+		Doc:   "What a write did.",
+	},
+	{
+		Name: "WriteOptions",
+		Declaration: `/** Say what has to hold for a write. Absent: it is unconditional. */
+interface WriteOptions {
+  /** CreateIfAbsent never replaces anything; replaceIfVersion needs version. Absent: unconditional. */
+  kind?: 'createIfAbsent' | 'replaceIfVersion';
+  /** what the file has to be at, from stat or an earlier write. */
+  version?: string;
+  /** Ends the call with FS_ABORTED; the file is as it was. */
+  signal?: AbortSignal;
+}`,
+		Short: "WriteOptions { kind?: 'createIfAbsent' | 'replaceIfVersion'; version?: string; signal?: AbortSignal }",
+		Doc:   "Say what has to hold for a write. Absent: it is unconditional.",
+	},
+	{
+		Name: "Written",
+		Declaration: `/** The result of writeText. */
+interface Written {
+  /** Tells whether something was replaced. */
+  operation: 'create' | 'update';
+  /** the file's new version. */
+  version: string;
+  /** the text that was replaced; null if nothing, or no text, was there. */
+  before: string | null;
+  /** the text that is there now. */
+  after: string;
+  /** Tells that before or after was cut to its first 64 KB. */
+  truncated: boolean;
+}`,
+		Short: "Written { operation: 'create' | 'update'; version: string; before: string | null; after: string; truncated: boolean }",
+		Doc:   "The result of writeText.",
 	},
 }
 

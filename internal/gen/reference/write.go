@@ -2,6 +2,7 @@ package reference
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,8 +37,9 @@ func Root() (string, error) {
 	}
 }
 
-// Generate makes all files in memory, by their names from the root.
-func Generate(root string) (map[string][]byte, error) {
+// Generate makes all files in memory, by their names from the root. It replaces
+// the catalog of this process, for the reports that the pages measure.
+func Generate(ctx context.Context, root string) (map[string][]byte, error) {
 	s, err := surface.Read(surface.Config{Dir: root})
 	if err != nil {
 		return nil, err
@@ -46,16 +48,48 @@ func Generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"selfmod/catalog/generated.go": text}, nil
+	files := map[string][]byte{
+		"selfmod/catalog/generated.go": text,
+		"docs/reference/services.md":   []byte(servicesPage(s)),
+		"docs/reference/events.md":     []byte(eventsPage(s)),
+		"docs/reference/types.md":      []byte(typesPage(s)),
+		"docs/reference/dsh.d.ts":      []byte(declarations(s)),
+	}
+	config, err := configPage(root, s)
+	if err != nil {
+		return nil, err
+	}
+	files["docs/reference/config.md"] = []byte(config)
+	return files, livePages(ctx, s, files)
+}
+
+// livePages adds the pages that ask a running toolset.
+func livePages(ctx context.Context, s *surface.Surface, files map[string][]byte) (err error) {
+	l, err := start(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop(ctx)) }()
+	tools, err := l.toolsPage()
+	if err != nil {
+		return err
+	}
+	toolset, err := l.toolsetPage(ctx, s)
+	if err != nil {
+		return err
+	}
+	files["docs/reference/tools.md"] = []byte(tools)
+	files["docs/reference/toolset.md"] = []byte(toolset)
+	return nil
 }
 
 // Write brings the files of the module that holds the working directory up to date.
-func Write() error {
+func Write(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	files, err := Generate(root)
+	files, err := Generate(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -76,8 +110,8 @@ func Write() error {
 
 // Check compares the files with what the source gives; it wraps ErrStale and
 // names the files.
-func Check(root string) error {
-	files, err := Generate(root)
+func Check(ctx context.Context, root string) error {
+	files, err := Generate(ctx, root)
 	if err != nil {
 		return err
 	}

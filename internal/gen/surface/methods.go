@@ -49,7 +49,7 @@ func (r *reader) handle(d *declared, u *types.Interface, doc *typeDoc) {
 		p := &projection{reader: r, owner: d.Name, home: d.is.(*types.TypeName), doc: md, names: renames(methods), object: true}
 		projected := p.method(m)
 		d.Methods = append(d.Methods, projected)
-		full = append(full, jsdoc("  ", projected.Doc)+"  "+projected.Signature+";\n")
+		full = append(full, JSDoc("  ", projected.Doc)+"  "+projected.Signature+";\n")
 		brief = append(brief, projected.Signature)
 	}
 	d.full = "interface " + d.Name + " {\n" + strings.Join(full, "") + "}"
@@ -239,18 +239,18 @@ func (p *projection) result(out *catalog.Method, m *types.Func, sig *types.Signa
 		if value, ok := generic(t, Module+"/service.Promise", 0); ok {
 			out.Kind, t = catalog.KindPromise, value
 		}
-		out.Result = p.optional(t, at)
+		out.Result = p.orElse(t, "null", at)
 		return
 	}
-	out.Result = p.optional(t, at)
+	out.Result = p.orElse(t, "undefined", at)
 	p.told(results[0], t, at)
 }
 
-// optional is a type that is undefined where Go has nil.
-func (p *projection) optional(t types.Type, at place) string {
+// orElse is a type, and what it is where Go has a nil pointer.
+func (p *projection) orElse(t types.Type, nothing string, at place) string {
 	text := p.ts(t, at)
 	if _, ok := t.(*types.Pointer); ok {
-		text += " | undefined"
+		text += " | " + nothing
 	}
 	return text
 }

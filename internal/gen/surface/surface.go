@@ -12,7 +12,8 @@
 //     the parameter is a documented type of its own; and it says what the method
 //     gives, unless that is nothing, a disposer or such a type.
 //   - Fields have a JSON tag; omitempty, omitzero and *service.Signal make them
-//     optional; another pointer may be null. A pointer as a result may be undefined.
+//     optional; another pointer may be null, as may a property. The result of a
+//     method that is a pointer may be undefined.
 //   - "//dsh:ts T" in the comment of a type says what it is in TypeScript; on a
 //     method of a service without a bind function, its whole signature, once for
 //     each overload. The types that it mentions are looked up in its package.
@@ -55,6 +56,8 @@ type Surface struct {
 	Types    []catalog.Type
 	// Full are the declarations of types that the catalog has cut, by name.
 	Full map[string]string
+	// Limits are the values of package limits, as docs show them, by name.
+	Limits map[string]string
 }
 
 // Config says what is read.
@@ -92,7 +95,7 @@ func Read(cfg Config) (*Surface, error) {
 func describe(cfg Config, l *loaded, pkgs ...*packages.Package) (*Surface, error) {
 	r := &reader{dir: cfg.Dir, fset: l.fset, docs: l.docs, types: map[string]*declared{}}
 	services, events := r.find(pkgs)
-	out := &Surface{Full: map[string]string{}}
+	out := &Surface{Full: map[string]string{}, Limits: l.docs.values}
 	for _, s := range services {
 		out.Services = append(out.Services, r.service(s))
 	}

@@ -247,7 +247,7 @@ func (r *reader) declare(n *types.Named, doc *typeDoc, fill func(*declared)) str
 		r.fault(obj.Pos(), "type %s has no comment", short(n))
 	}
 	fill(d)
-	d.full = jsdoc("", d.Doc) + d.full
+	d.full = JSDoc("", d.Doc) + d.full
 	d.Declaration = d.full
 	return name
 }
@@ -265,8 +265,8 @@ func (d *declared) alias(text string) {
 	d.Short = d.Name + " = " + text
 }
 
-// jsdoc is a doc comment of TypeScript.
-func jsdoc(indent, doc string) string {
+// JSDoc is a doc comment of TypeScript; nothing for an empty doc.
+func JSDoc(indent, doc string) string {
 	if doc == "" {
 		return ""
 	}
@@ -301,7 +301,7 @@ func (r *reader) object(d *declared, n *types.Named, s *types.Struct, doc *typeD
 			r.fault(at.pos, "%s has no comment", at.what)
 		}
 		line := f.name + f.mark() + ": " + r.ts(f.v.Type(), at) + f.null()
-		full = append(full, jsdoc("  ", text)+"  "+line+";\n")
+		full = append(full, JSDoc("  ", text)+"  "+line+";\n")
 		brief = append(brief, line)
 	}
 	d.full = "interface " + d.Name + " {\n" + strings.Join(full, "") + "}"
