@@ -185,3 +185,9 @@ const FSSettle = 50 * time.Millisecond
 // FSRacy is the age from which a file's times tell a change from the one before;
 // a younger file's version waits for it.
 const FSRacy = 20 * time.Millisecond
+
+// Services: between a plugin and the host.
+const (
+	Iterations = 200 // of a plugin under way
+	Members    = 100 // of a provided value that reports show
+)

@@ -62,6 +62,8 @@ type run struct {
 	up     bool            // apply has succeeded
 	nexts  map[uint64]func(context.Context) (json.RawMessage, error)
 	execs  map[uint64]*tool.Exec
+
+	hosted hosted
 }
 
 // effect is one registration; release takes it out of the counts, once.
@@ -78,15 +80,16 @@ func newRun(m *Mount, vm *sandbox.VM, c *cordis.Context, id uint32) *run {
 }
 
 // retire ends the run: its façade refuses and its waits end.
-func (r *run) retire(context.Context) error {
+func (r *run) retire(ctx context.Context) error {
 	close(r.over)
 	r.m.mu.Lock()
 	if r.m.run == r {
 		r.m.run = nil
 	}
 	r.m.mu.Unlock()
+	err := r.endHosted(ctx)
 	r.vm.Retire(r.id)
-	return nil
+	return err
 }
 
 // ended says whether the run is over.
@@ -107,13 +110,15 @@ var (
 	syncVerbs = map[string]func(*run, context.Context, json.RawMessage) (any, error){
 		"tool": (*run).registerTool, "on": (*run).listen, "provide": (*run).provide, "timer": (*run).timer,
 		"effect": (*run).effect, "schemas": (*run).schemas, "get": (*run).schema, "live": (*run).live,
+		"service": (*run).callSync,
 	}
 	asyncVerbs = map[string]func(*run, context.Context, json.RawMessage) (any, error){
 		"sleep": (*run).sleep, "next": (*run).next, "dispose": (*run).dispose,
+		"service": (*run).callAsync, "pull": (*run).pull, "stop": (*run).stop,
 	}
 	sendVerbs = map[string]func(*run, json.RawMessage){
 		"progress": (*run).progress, "defer": (*run).deferContext, "conclude": (*run).conclude,
-		"fired": (*run).settled, "gone": (*run).settled,
+		"fired": (*run).settled, "gone": (*run).settled, "cancel": (*run).cancelCall, "drop": (*run).drop,
 	}
 )
 

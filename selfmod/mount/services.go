@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,6 +29,33 @@ type Service struct {
 	Mount   string // "dyn-1"
 	vm      *sandbox.VM
 	binding json.RawMessage
+	members []Member
+}
+
+// Member is one member of what a mount provides, as it was when it was provided.
+type Member struct {
+	Name  string // as the plugin says it, cut
+	Kind  string // "function" or "value"
+	Arity int    // of a function: how many parameters it has
+}
+
+// Members are what the value has, its own and what its class gives it, at most
+// [limits.Members] of them; none for a value that is no object.
+func (s *Service) Members() []Member { return slices.Clone(s.members) }
+
+// membersOf reads what the prelude says of a value.
+func membersOf(rows [][3]any) []Member {
+	members := make([]Member, 0, min(len(rows), limits.Members))
+	for _, row := range rows[:min(len(rows), limits.Members)] {
+		name, _ := row[0].(string)
+		arity, _ := row[2].(float64)
+		m := Member{Name: plain.Cut(name, 4*limits.Name), Kind: "value"}
+		if row[1] == "function" {
+			m.Kind, m.Arity = "function", int(min(max(arity, 0), limits.Members))
+		}
+		members = append(members, m)
+	}
+	return members
 }
 
 // binding is what a declared service is bound to; see the prelude.
@@ -42,8 +70,9 @@ type binding struct {
 // provide registers a service under a name that no host service declares.
 func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 	var p struct {
-		Name    string  `json:"name"`
-		Binding binding `json:"binding"`
+		Name    string   `json:"name"`
+		Binding binding  `json:"binding"`
+		Members [][3]any `json:"members"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, fmt.Errorf("read provide: %w", err)
@@ -71,7 +100,7 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("write binding: %w", err)
 	}
 	return r.register(kindService, func(uint32, func()) (*cordis.Handle, error) {
-		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text})
+		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text, members: membersOf(p.Members)})
 		if v, ok := r.c.Peek(p.Name); ok && errors.Is(err, cordis.ErrDuplicate) {
 			if s, ok := v.(*Service); ok {
 				err = fmt.Errorf("%w: it is provided by temporary Plugin %s", err, s.Mount)
@@ -123,6 +152,7 @@ var null = json.RawMessage("null")
 func (r *run) bindingOf(name string) json.RawMessage {
 	v, ok := r.c.Get(name)
 	if !ok {
+		r.unbind(name)
 		return null
 	}
 	switch name {
@@ -134,7 +164,16 @@ func (r *run) bindingOf(name string) json.RawMessage {
 	if s, ok := v.(*Service); ok {
 		return s.binding
 	}
-	return null
+	d, ok := cordis.LookupService(name)
+	if !ok || d.Bind == nil {
+		return null
+	}
+	text, err := r.bind(d, v)
+	if err != nil {
+		r.c.Logger().Error("a service cannot be used by plugins", "service", name, "error", err)
+		return null
+	}
+	return text
 }
 
 // followOptional keeps the optional services of a run bound to what is live.

@@ -9,6 +9,10 @@ const {
 let makeSignal;
 let fire;
 let watch;
+let unwatch;
+let isSignal;
+let isAborted;
+let reasonOf;
 
 class AbortSignal {
   #aborted = false;
@@ -28,6 +32,19 @@ class AbortSignal {
       signal.#after ??= list();
       signal.#after[signal.#after.length] = fn;
     };
+    unwatch = (signal, fn) => {
+      const after = signal.#after;
+      const kept = list();
+      for (let i = 0; after !== null && i < after.length; i++) {
+        if (after[i] !== fn) {
+          kept[kept.length] = after[i];
+        }
+      }
+      signal.#after = after === null ? null : kept;
+    };
+    isSignal = (v) => isObject(v) && #aborted in v;
+    isAborted = (signal) => signal.#aborted;
+    reasonOf = (signal) => signal.#reason;
     // fire aborts a signal once: it calls onabort and the listeners in order.
     fire = (signal, reason) => {
       if (signal.#aborted) {
@@ -151,4 +168,4 @@ class AbortController {
   }
 }
 
-return { AbortController, AbortSignal, makeSignal, fire };
+return { AbortController, AbortSignal, makeSignal, fire, watch, unwatch, isSignal, isAborted, reasonOf };

@@ -161,6 +161,8 @@ const invoked = (call, entry, kind, json) => {
       return enterCallback(call, entry);
     case 'dispose':
       return enterDisposer(call, entry);
+    case 'function':
+      return parts('host').enterFunction(call, entry, a);
   }
   if (entry === undefined || entry.kind !== 'tool') {
     throw codedError('the tool is no longer registered: its plugin removed it', 'TOOL_GONE');
@@ -242,19 +244,19 @@ const applyPlugin = (id, runId, json) => {
 // core is what the parts use of all this; partMethods come to it.
 const core = {
   __proto__: null,
-  ArrayPrototype, CONTEXT_SHOWN, FAST_DEPTH, LIMITS, MAX_MESSAGE, MAX_STACK, NativeArrayBuffer, NativeBigInt,
+  ArrayPrototype, CONTEXT_SHOWN, FAST_DEPTH, FunctionPrototype, LIMITS, MAX_MESSAGE, MAX_STACK, NativeArrayBuffer, NativeBigInt,
   NativeDataView, NativeDate, NativeError, NativeMap, NativeNumber, NativePromise, NativeProxy, NativeRangeError,
   NativeRegExp, NativeRegistry, NativeSet, NativeString, NativeSymbol, NativeTypeError, NativeUint16Array,
   NativeUint8Array, NativeWeakRef, ObjectPrototype, abort, abortError, absentError, active, addFunction, answer,
   apply, askAsync, askSync, attempt, awaitId, charCodeAt, codedError, construct, create, current, cut,
   defineProperty, digits, dropFunction, endedError, enlist, errors, facades, failed, finish, freeze, fromBase64,
   fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles, hasOwn, hide, host, injecting,
-  isArray, isData, isError, isFiniteNumber, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
+  isArray, isData, isError, isFiniteNumber, isNativePromise, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
   labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, newHandle, newMap,
   newSet, newWeakMap, notPlugin, nothing, now, once, own, ownKeys, parseJSON, parts, phase, plugin, promiseThen,
-  quote, quoteName, readOnly, reflectGet, reflectHas, reflectSet, reportLate, send, setProto, setPrototypeOf,
-  settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, symbolFor, symbolKeyFor,
-  symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry,
+  quote, quoteName, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
+  settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, subscribe, symbolFor, symbolKeyFor,
+  symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waiting,
   currentCall: () => current,
 };
 

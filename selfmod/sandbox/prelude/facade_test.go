@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-const allBindings = `{"tools":{"kind":"tools"},"timer":{"kind":"timer"},"fs":{"kind":"host","members":[{"name":"resolve","async":true},{"name":"contains","async":false}]},` +
+const allBindings = `{"tools":{"kind":"tools"},"timer":{"kind":"timer"},"fs":{"kind":"host","members":[["contains","sync","contains(path: string): boolean"],["resolve","async","resolve(path: string): Promise<Target>"]],"types":{}},` +
 	`"num":{"kind":"value","value":5},"nothing":{"kind":"value","value":null},"undef":{"kind":"value","value":{"$":"u"}},"opt":null}`
 
 const injectAll = "inject: { required: ['tools', 'timer', 'fs', 'num', 'nothing', 'undef'], optional: ['opt'] }"
@@ -62,9 +62,16 @@ func TestFacadeRefuses(t *testing.T) {
 		{"timeout-swapped", "ctx.timeout(5, () => {})", "ctx.timeout(fn, ms) takes a function first"},
 		{"interval-fn", "ctx.setInterval('x', 1)", "ctx.setInterval(fn, ms) takes a function first"},
 		{"clear", "ctx.clearTimeout(5)", "ctx.clearTimeout takes what ctx.setTimeout"},
-		{"host-member", "ctx.fs.readFile('x')", `service "fs" has no member "readFile". Available: resolve, contains`},
+		{"host-member", "ctx.fs.readFile('x')", `service "fs" has no member "readFile". Available: contains, resolve`},
 		{"host-write", "ctx.fs.x = 1", "read-only"},
-		{"host-function", "ctx.fs.contains(() => {})", "takes data only"},
+		{"host-near", "ctx.fs.contians('x')", `service "fs" has no member "contians"; did you mean "contains"? Available: contains, resolve`},
+		{"host-map", "ctx.fs.contains('x', { a: [new Map()] })", "ctx.fs.contains: argument 2.a[0] is a Map; pass Object.fromEntries(map). Signature: contains(path: string): boolean"},
+		{"host-promise", "ctx.fs.contains(Promise.resolve('x'))", "ctx.fs.contains: argument 1 is a promise; await it first. Signature"},
+		{"host-nan", "ctx.fs.contains(NaN)", "argument 1 is NaN, which is no number for a service"},
+		{"host-bigint", "ctx.fs.contains(1n)", "argument 1 is a BigInt; pass it as a string or a number"},
+		{"host-cycle", "const a = []; a[0] = a; ctx.fs.contains(a)", "argument 1 is nested deeper than 2000, or holds itself"},
+		{"host-ctx", "ctx.fs.contains({ ctx })", "returned a cordis Context"},
+		{"host-service", "ctx.fs.contains(ctx.fs)", `argument 1 is service "fs", which cannot be passed on`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMachine(t)

@@ -72,6 +72,10 @@ var (
 	injectJS string
 	//go:embed service.js
 	serviceJS string
+	//go:embed hostcall.js
+	hostCallJS string
+	//go:embed hostobject.js
+	hostObjectJS string
 	//go:embed exact.js
 	exactJS string
 	//go:embed inspect.js
@@ -103,6 +107,7 @@ type bounds struct {
 	Preview      int    `json:"preview"`
 	ConsoleBytes int    `json:"consoleBytes"`
 	Services     int    `json:"services"`
+	Members      int    `json:"members"`
 	ToolName     string `json:"toolName"`
 }
 
@@ -127,6 +132,7 @@ var allParts = sync.OnceValue(func() []Part {
 		tool,
 		part("inject", injectJS),
 		part("service", serviceJS),
+		part("host", hostCallJS, hostObjectJS),
 		part("exact", exactJS),
 		part("inspect", inspectJS),
 		part("encoding", encodingJS),
@@ -148,6 +154,7 @@ func script(parts string) string {
 		Preview:      limits.Preview,
 		ConsoleBytes: limits.ConsoleLineBytes,
 		Services:     limits.Services,
+		Members:      limits.Members,
 		ToolName:     limits.ToolName,
 	})
 	if err != nil { // numbers and a string: cannot happen

@@ -1,9 +1,9 @@
 // A part: services of the host, and what the plugin provides.
 
 const {
-  CONTEXT_SHOWN, NativeError, NativeProxy, active, addFunction, answer, askAsync, create, currentCall, dropFunction,
-  enlist, facades, freeze, host, isObject, isProbe, keysOf, kindOf, labels, name60, own, parseJSON, parts, quote,
-  readOnly, show, timerNames, timerVerb, toolsOf, typeError, unchangeable,
+  CONTEXT_SHOWN, FunctionPrototype, LIMITS, NativeError, ObjectPrototype, active, addFunction, cut, dropFunction, enlist, facades, freeze,
+  getOwnPropertyDescriptor, getPrototypeOf, hasOwn, isArray, isObject, keysOf, kindOf, labels, name60, newSet, own, ownKeys,
+  parts, quote, show, timerNames, timerVerb, toolsOf, typeError,
 } = core;
 
 // valueLink decodes what has no handles, and encodes it for the host.
@@ -19,52 +19,8 @@ const valueLink = {
   },
 };
 
-const readValue = (json) => (json === '' ? undefined : decodeValue(parseJSON(json)));
 const decodeValue = (v) => (isObject(v) ? parts('peer').decode(v, valueLink) : v);
 const encodeValue = (v) => (typeof v === 'string' ? quote(v) : parts('peer').encode(v, valueLink));
-
-const makeHostService = (run, service, members) => {
-  const methods = create(null);
-  for (let i = 0; i < members.length; i++) {
-    const method = members[i].name;
-    const later = members[i].async === true;
-    methods[method] = (...args) => {
-      active(run);
-      let json = '{"service":' + quote(service) + ',"method":' + quote(method) + ',"args":[';
-      for (let j = 0; j < args.length; j++) {
-        json += (j === 0 ? '' : ',') + encodeValue(args[j]);
-      }
-      json += ']}';
-      return later ? askAsync(run, 'service', json, readValue) : readValue(answer(host('sync', currentCall(), '' + run.id, 'service', json)));
-    };
-  }
-  const names = keysOf(methods);
-  let known = '';
-  for (let i = 0; i < names.length; i++) {
-    known += (i === 0 ? '' : ', ') + names[i];
-  }
-  const proxy = new NativeProxy(create(null), {
-    __proto__: null,
-    get(_, key) {
-      if (typeof key === 'symbol') {
-        return undefined;
-      }
-      const m = methods[key];
-      if (m !== undefined || isProbe(key)) {
-        return m;
-      }
-      throw typeError('service ' + name60(service) + ' has no member ' + name60(key) + '. Available: ' + known);
-    },
-    has: (_, key) => typeof key === 'string' && methods[key] !== undefined,
-    set: readOnly('service ' + name60(service)),
-    defineProperty: unchangeable('service'),
-    deleteProperty: unchangeable('service'),
-    setPrototypeOf: unchangeable('service'),
-    preventExtensions: unchangeable('service'),
-  });
-  labels.set(proxy, 'service ' + quote(service));
-  return proxy;
-};
 
 const makeTimerService = (run) => {
   const timer = {};
@@ -81,13 +37,47 @@ const makeService = (run, name, b) => {
     case 'peer':
       return parts('peer').importHandle(run, b.mount, b.handle, name, false);
     case 'host':
-      return makeHostService(run, name, b.members);
+      return parts('host').makeHostService(run, name, b);
     case 'timer':
       return makeTimerService(run);
     case 'tools':
       return toolsOf(run);
   }
   throw new NativeError('service ' + name60(name) + ' has a binding that is not known');
+};
+
+// membersText tells what a provided value has, for reports: [name, kind, arity], its
+// own and what its class gives it. No getter is asked.
+const membersText = (value) => {
+  const seen = newSet();
+  let text = '';
+  let n = 0;
+  for (let at = value; at !== null && at !== ObjectPrototype && at !== FunctionPrototype && n < LIMITS.members; at = getPrototypeOf(at)) {
+    const keys = ownKeys(at);
+    for (let i = 0; i < keys.length && n < LIMITS.members; i++) {
+      const key = keys[i];
+      if (typeof key !== 'string' || key === 'constructor' || seen.has(key) || (typeof value === 'function' && (key === 'length' || key === 'name' || key === 'prototype'))) {
+        continue;
+      }
+      seen.add(key);
+      const d = getOwnPropertyDescriptor(at, key);
+      const fn = d !== undefined && hasOwn(d, 'value') && typeof d.value === 'function' ? d.value : undefined;
+      const arity = fn === undefined ? undefined : own(getOwnPropertyDescriptor(fn, 'length') || {}, 'value');
+      text += (n === 0 ? '' : ',') + '[' + quote(cut(key, 200)) + ',"' + (fn === undefined ? 'value' : 'function') + '",' + (typeof arity === 'number' ? arity : 0) + ']';
+      n++;
+    }
+  }
+  return '[' + text + ']';
+};
+const membersOf = (value) => {
+  if (isArray(value) || labels.has(value)) {
+    return '[]';
+  }
+  try {
+    return membersText(value);
+  } catch {
+    return '[]'; // a proxy that refuses to be looked at
+  }
 };
 
 const provide = (run, name, value) => {
@@ -111,7 +101,7 @@ const provide = (run, name, value) => {
   try {
     e = parts('peer').exportValue(value, run, name);
     e.pinned++;
-    const off = enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"peer","handle":' + e.handle + '}}');
+    const off = enlist(entry, 'provide', '{"name":' + quote(name) + ',"members":' + membersOf(value) + ',"binding":{"kind":"peer","handle":' + e.handle + '}}');
     entry.extra = () => parts('peer').unpin(e);
     return off;
   } catch (error) {
