@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/dsh-go/dsh/internal/gen/surface"
 )
@@ -93,6 +94,10 @@ func Write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return write(root, files)
+}
+
+func write(root string, files map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, files[name]) {
@@ -115,6 +120,10 @@ func Check(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
+	return compare(root, files)
+}
+
+func compare(root string, files map[string][]byte) error {
 	var stale []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if old, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))); err != nil || !bytes.Equal(old, files[name]) {
@@ -122,7 +131,7 @@ func Check(ctx context.Context, root string) error {
 		}
 	}
 	if len(stale) > 0 {
-		return fmt.Errorf("%w (%v)", ErrStale, stale)
+		return fmt.Errorf("%w (%s)", ErrStale, strings.Join(stale, ", "))
 	}
 	return nil
 }

@@ -192,7 +192,7 @@ func directive(in map[string][]string, key string) string {
 var (
 	docLink   = regexp.MustCompile(`\[\*?(?:[A-Za-z]\w*\.)*([A-Z]\w*)\]`)
 	limitName = regexp.MustCompile(`\blimits\.([A-Z]\w*)`)
-	goName    = regexp.MustCompile(`(^|\n\n|[.:] |["'\x60])?\b([A-Z]\w*)\b`)
+	goName    = regexp.MustCompile(`(\n\n|[.:] |["'\x60])?\b([A-Z]\w*)\b`)
 )
 
 // prose turns a Go comment into text for a reader of JavaScript. own is the Go
@@ -213,7 +213,7 @@ func (d *docs) prose(own, text string, names map[string]string) string {
 		}
 		return name
 	})
-	text = goName.ReplaceAllStringFunc(text, func(m string) string {
+	text = goName.ReplaceAllStringFunc(". "+text, func(m string) string {
 		name := goName.FindStringSubmatch(m)[2]
 		js, ok := names[name]
 		if before := strings.TrimSuffix(m, name); ok && (before == "" || strings.ToLower(name[1:]) != name[1:]) {
@@ -222,7 +222,7 @@ func (d *docs) prose(own, text string, names map[string]string) string {
 		return m
 	})
 	var p comment.Parser
-	out := (&comment.Printer{TextWidth: -1, TextCodePrefix: "  "}).Text(p.Parse(text))
+	out := (&comment.Printer{TextWidth: -1, TextCodePrefix: "  "}).Text(p.Parse(text[len(". "):]))
 	return strings.TrimSpace(string(out))
 }
 
@@ -251,6 +251,9 @@ func trimName(own, text string) string {
 }
 
 func capital(s string) string {
+	if s == "" {
+		return ""
+	}
 	c, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(c)) + s[n:]
 }

@@ -215,7 +215,7 @@ func (p *projection) result(out *catalog.Method, m *types.Func, sig *types.Signa
 	}
 	at := place{m.Pos(), "the result of " + what}
 	if len(results) > 1 {
-		p.fault(m.Pos(), "%s: a method of JavaScript has one result; put them into a struct", what)
+		p.fault(m.Pos(), "%s: a method of JavaScript has one result; put them into a struct", at.what)
 		return
 	}
 	if len(results) == 0 {
@@ -224,10 +224,10 @@ func (p *projection) result(out *catalog.Method, m *types.Func, sig *types.Signa
 	t := results[0].Type()
 	if elem, ok := generic(t, "iter.Seq2", 0); ok {
 		if out.Kind != catalog.KindAsync || failing {
-			p.fault(m.Pos(), "%s: a method that gives an iterator takes a context first, and has no other result", what)
+			p.fault(m.Pos(), "%s: a method that gives an iterator takes a context first, and has no other result", at.what)
 		}
 		if second, _ := generic(t, "iter.Seq2", 1); second == nil || !isError(second) {
-			p.fault(m.Pos(), "%s: an iterator is an iter.Seq2[T, error]", what)
+			p.fault(m.Pos(), "%s: an iterator is an iter.Seq2[T, error]", at.what)
 		}
 		out.Kind = catalog.KindIterator
 		out.Result = p.ts(elem, at)
