@@ -89,6 +89,23 @@ type Exec struct {
 	concludeTurn bool
 }
 
+// ToolCall is a call as listeners of plugins see it.
+type ToolCall struct {
+	// Token identifies the call while this process runs.
+	Token Token `json:"token"`
+	// CallID is the caller's id of the call.
+	CallID string `json:"callId"`
+	// RootCallID is the callId of the outermost call around this one.
+	RootCallID string `json:"rootCallId"`
+	// Name is the tool's name.
+	Name string `json:"name"`
+	// Arguments are valid under the tool's parameters, with defaults filled in;
+	// of a refused call they are what the caller sent.
+	Arguments any `json:"arguments"`
+	// Parent is the token of the call within which this one was made.
+	Parent Token `json:"parent,omitempty"`
+}
+
 // The bounds of what one call may report. Progress beyond the rate is dropped.
 const (
 	progressPerSecond = 100

@@ -16,6 +16,36 @@ import (
 	"github.com/dsh-go/dsh/schema"
 )
 
+// ForPlugins is the view that a plugin has of the tools: it adds its own and
+// reads what there is. It cannot call tools. ctx.tools is always there, without
+// inject.
+type ForPlugins interface {
+	// Register adds the tool that harness.defineTool returned, and gives a function
+	// that removes it; harness.registerTool(ctx, tool) does the same. It throws
+	// where the name is taken, and says by whom.
+	//
+	//dsh:ts register(tool: DefinedTool): () => Promise<void>
+	Register()
+	// Schemas gives the tools that can be called.
+	//
+	//dsh:ts schemas(): ToolView[]
+	Schemas()
+	// Get gives one tool by its name, undefined where there is none.
+	//
+	//dsh:ts get(name: string): ToolView | undefined
+	Get()
+}
+
+// ToolView is what can be known of a tool.
+type ToolView struct {
+	// Name is what callers call it.
+	Name string `json:"name"`
+	// Description tells the model what it does.
+	Description string `json:"description"`
+	// Parameters is the JSON Schema of its arguments.
+	Parameters any `json:"parameters"`
+}
+
 // Service is the registry as a service. Plugins written in Go inject it by its
 // name; mounted plugins get a façade under the same name instead.
 var Service = cordis.NewService[*Registry]("tools", cordis.PluginInterface[*Registry, ForPlugins](nil))
