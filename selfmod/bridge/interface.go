@@ -135,9 +135,10 @@ func Of(d cordis.ServiceDecl) (*Interface, error) {
 }
 
 // objectOf gives the interface of objects of type t; fresh has those that are
-// being made. madeMu is held.
-func objectOf(t reflect.Type, fresh map[string]*Interface) (*Interface, error) {
-	key := t.PkgPath() + "." + t.Name()
+// being made. The catalog has only the types of services that it has. madeMu is
+// held.
+func objectOf(t reflect.Type, known bool, fresh map[string]*Interface) (*Interface, error) {
+	key := fmt.Sprintf("%s.%s %v", t.PkgPath(), t.Name(), known)
 	if i := made[key]; i != nil {
 		return i, nil
 	}
@@ -150,8 +151,7 @@ func objectOf(t reflect.Type, fresh map[string]*Interface) (*Interface, error) {
 	i := &Interface{Name: t.Name(), label: t.Name()}
 	fresh[key] = i
 	var methods []catalog.Method
-	described, known := catalog.LookupType(i.Name)
-	if known = known && described.Methods != nil; known {
+	if described, ok := catalog.LookupType(i.Name); known && ok {
 		methods = described.Methods
 	}
 	return i, i.fill(t, methods, known, fresh)
@@ -173,7 +173,7 @@ func (i *Interface) fill(t reflect.Type, methods []catalog.Method, known bool, f
 			}
 			described = &methods[at]
 		}
-		m, err := i.member(method, described, fresh)
+		m, err := i.member(method, described, known, fresh)
 		if err != nil {
 			return fmt.Errorf("%s.%s: %w", t.Name(), method.Name, err)
 		}
@@ -183,7 +183,7 @@ func (i *Interface) fill(t reflect.Type, methods []catalog.Method, known bool, f
 	return nil
 }
 
-func (i *Interface) member(method reflect.Method, described *catalog.Method, fresh map[string]*Interface) (*Member, error) {
+func (i *Interface) member(method reflect.Method, described *catalog.Method, known bool, fresh map[string]*Interface) (*Member, error) {
 	t := method.Type
 	m := &Member{Name: lower(method.Name), in: i, method: method.Name}
 	for n := range t.NumIn() {
@@ -202,7 +202,7 @@ func (i *Interface) member(method reflect.Method, described *catalog.Method, fre
 	if t.IsVariadic() {
 		return nil, fmt.Errorf("it is variadic, which has no meaning here")
 	}
-	if err := m.results(t, fresh); err != nil {
+	if err := m.results(t, known, fresh); err != nil {
 		return nil, err
 	}
 	m.Kind = m.kind()
@@ -217,7 +217,7 @@ func (i *Interface) member(method reflect.Method, described *catalog.Method, fre
 }
 
 // results reads what a method returns: nothing, a value, an error, or both.
-func (m *Member) results(t reflect.Type, fresh map[string]*Interface) error {
+func (m *Member) results(t reflect.Type, known bool, fresh map[string]*Interface) error {
 	n := t.NumOut()
 	if n > 0 && t.Out(n-1) == errorType {
 		m.fails = true
@@ -229,7 +229,7 @@ func (m *Member) results(t reflect.Type, fresh map[string]*Interface) error {
 	if n == 1 {
 		m.result = t.Out(0)
 		if object := objectIn(m.result); object != nil {
-			i, err := objectOf(object, fresh)
+			i, err := objectOf(object, known, fresh)
 			if err != nil {
 				return err
 			}

@@ -323,18 +323,23 @@ func (w *worker) await(t *thread, ready <-chan struct{}) *wire.Fault {
 	return fault
 }
 
-// startWait lets the thread be posted to, and takes up what stands in the queues
-// of its VMs and belongs to its chain.
+// startWait lets the thread be posted to.
 func (w *worker) startWait(t *thread) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.mail == nil {
 		t.mail = make(chan struct{}, 1)
 	}
-	t.waiting = true
+	w.takeUp(t)
 	if t.cancelled {
 		t.wake()
 	}
+}
+
+// takeUp makes the thread wait, and takes up what stands in the queues of its VMs
+// and belongs to its chain. Called with worker.mu held.
+func (w *worker) takeUp(t *thread) {
+	t.waiting = true
 	if t.chain == 0 {
 		return
 	}
@@ -382,14 +387,15 @@ func (w *worker) mail(t *thread) *wire.Fault {
 	return nil
 }
 
-// nested runs f inside the wait: the thread does not wait meanwhile.
+// nested runs f inside the wait: the thread does not wait meanwhile, and what came
+// for it waits in the queue.
 func (w *worker) nested(t *thread, f func()) {
 	w.mu.Lock()
 	t.waiting = false
 	w.mu.Unlock()
 	f()
 	w.mu.Lock()
-	t.waiting = true
+	w.takeUp(t)
 	w.mu.Unlock()
 }
 
