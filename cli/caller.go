@@ -241,9 +241,19 @@ func shown(c calls.Call) string {
 		text += " " + plain.Preview(string(c.Arguments))
 	}
 	if c.Text != nil {
-		text += fmt.Sprintf(" (a text of %d lines)", strings.Count(*c.Text, "\n")+1)
+		if c.Param != "" {
+			text += " " + plain.Name(c.Param)
+		}
+		text += " (a text of " + lines(strings.Count(*c.Text, "\n")+1) + ")"
 	}
 	return text
+}
+
+func lines(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", n)
 }
 
 // print prints an answer, and counts it.
@@ -258,7 +268,7 @@ func (p *caller) print(a answered, call string) error {
 	if p.asJSON {
 		err = printJSON(p.out, a)
 	} else {
-		err = printText(p.out, fmt.Sprintf("> %s\n%s\n< %s, %.1f ms\n", call, strings.TrimRight(a.Text, "\n"), status, a.MS))
+		err = printText(p.out, fmt.Sprintf("> %s\n%s\n< %s", call, strings.TrimRight(a.Text, "\n"), status))
 		if err == nil {
 			_, err = io.WriteString(p.out, "\n")
 		}

@@ -53,6 +53,11 @@ func TestUsage(t *testing.T) {
 		{"duration_unit", []string{"mcp", "--call-timeout", "30"}, 2, "with its unit"},
 		{"duration_low", []string{"mcp", "--vm-timeout=-1s"}, 2, "from 1ms to 1m0s"},
 		{"memory", []string{"mcp", "--memory", "9999999"}, 2, "from 16 to 2048"},
+		{"service", []string{"mcp", "--services", "fs,ftp"}, 2, `there is no service "ftp"; choose among bash, fs, kv, log, web, or none`},
+		{"service_none", []string{"tool", "--services", "none,fs"}, 2, "none stands alone"},
+		{"root", []string{"mcp", "--root", "no/such"}, 2, "--root: there is no folder"},
+		{"root_file", []string{"inspect", "--read-only-root", "cli_test.go"}, 2, "cli_test.go is no folder"},
+		{"pass_env", []string{"mcp", "--pass-env", ""}, 2, "no name of a variable"},
 		{"audit_folder", []string{"mcp", "--audit", t.TempDir()}, 1, "open audit file"},
 		{"help", []string{"mcp", "--help"}, 0, ""},
 	}
@@ -92,7 +97,7 @@ const handshake = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"prot
 
 // TestMCP serves a client in process, to its end, with nothing left behind.
 func TestMCP(t *testing.T) {
-	status, stdout, stderr := runText(t, handshake, "mcp", "--with-call")
+	status, stdout, stderr := runText(t, handshake, "mcp", "--with-call", "--services", "none")
 	if status != 0 || stderr != "" {
 		t.Errorf("status %d, standard error %q", status, stderr)
 	}
@@ -111,7 +116,7 @@ func TestMCPSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	status := make(chan int, 1)
 	var errs buffer
-	go func() { status <- run(ctx, []string{"mcp"}, streams{in, wire, &errs}) }()
+	go func() { status <- run(ctx, []string{"mcp", "--services", "none"}, streams{in, wire, &errs}) }()
 	go io.WriteString(hold, handshake)
 	got := make([]byte, 1)
 	if _, err := io.ReadFull(out, got); err != nil { // it serves

@@ -14,15 +14,13 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/service/bash"
+	"github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/service/kv"
 	"github.com/dsh-go/dsh/service/log"
 	"github.com/dsh-go/dsh/service/timer"
 	"github.com/dsh-go/dsh/service/web"
 	"github.com/dsh-go/dsh/tool"
 )
-
-// homeEnv names the folder of dsh's own files; ~/.dsh without it.
-const homeEnv = "DSH_HOME"
 
 // serviceRow is one service that --services chooses.
 type serviceRow struct {
@@ -33,6 +31,16 @@ type serviceRow struct {
 // services are those that --services chooses among, by name. The services tools
 // and timer reach nothing outside and are always there.
 var services = []serviceRow{
+	{"bash", func(o *mountOptions) *cordis.Plugin {
+		cfg := bash.Config{PassEnv: o.passEnv, Program: workerProgram}
+		if len(o.roots) > 0 {
+			cfg.Dir = o.roots[0]
+		}
+		return bash.Plugin(cfg)
+	}},
+	{"fs", func(o *mountOptions) *cordis.Plugin {
+		return fs.Plugin(fs.Config{Roots: o.roots, ReadOnly: o.readOnly})
+	}},
 	{"kv", func(*mountOptions) *cordis.Plugin { return kv.Plugin(kv.Config{}) }},
 	{"log", func(*mountOptions) *cordis.Plugin { return log.Plugin() }},
 	{"web", func(o *mountOptions) *cordis.Plugin { return web.Plugin(web.Config{AllowPrivate: o.allowPrivate}) }},
@@ -160,26 +168,17 @@ func checkFolder(name string) (string, error) {
 	return abs, nil
 }
 
-// impliedRoot is the working directory, unless that would be everything: the
-// root of the file system, or the home folder.
+// impliedRoot is the working directory, unless that would be everything.
 func impliedRoot() ([]string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find working directory: %w", err)
 	}
-	if filepath.Dir(dir) == dir {
-		return nil, nil
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // not known: it cannot be compared
 	}
-	if home, err := os.UserHomeDir(); err == nil && sameFolder(dir, home) {
-		return nil, nil
-	}
-	return []string{dir}, nil
-}
-
-func sameFolder(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+	return fs.DefaultRoots(dir, home), nil
 }
 
 // plugins are those of the services that were chosen.
@@ -191,21 +190,6 @@ func (o *mountOptions) plugins() []*cordis.Plugin {
 		}
 	}
 	return plugins
-}
-
-// ownFolder is the folder of dsh's own files, which no plugin reaches through
-// fs; "": there is none.
-func ownFolder() string {
-	if dir := os.Getenv(homeEnv); dir != "" {
-		if abs, err := filepath.Abs(dir); err == nil {
-			return abs
-		}
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".dsh")
 }
 
 // warn says at the start what a person should know.

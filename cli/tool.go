@@ -59,8 +59,9 @@ type toolOptions struct {
 func newTool(s streams) *cobra.Command {
 	o := &toolOptions{mountOptions: newMountOptions()}
 	cmd := &cobra.Command{
-		Use:   "tool",
-		Short: "Call tools by hand: list them, run a script of calls, or type calls",
+		Use:                        "tool",
+		SuggestionsMinimumDistance: 2,
+		Short:                      "Call tools by hand: list them, run a script of calls, or type calls",
 		Long: `Call the tools of a fresh start of dsh mcp. Without a command below, calls are
 read from standard input and answered at once, one after the other, until the
 input ends; what is mounted stays until then. The status is 1 if a call failed.

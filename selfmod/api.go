@@ -93,7 +93,7 @@ func (a *api) text(max int) string {
 	var signatures []string
 	for _, s := range a.services {
 		above.add("- " + s.Key + " — " + s.Summary)
-		above.indented(s.now)
+		above.docs(s.now)
 		for _, m := range s.Methods {
 			above.indented(m.Signature)
 			signatures = append(signatures, m.Signature)
@@ -166,7 +166,7 @@ func (p *page) indented(text string) {
 
 // docs adds the lines of a comment.
 func (p *page) docs(text string) {
-	if text = strings.TrimSpace(text); text != "" {
+	if text = strings.ReplaceAll(strings.TrimSpace(text), "\n\n", "\n"); text != "" {
 		p.add(indent + "// " + strings.ReplaceAll(text, "\n", "\n"+indent+"// "))
 	}
 }
@@ -187,15 +187,17 @@ func shapesSize(form func(*catalog.Type) string, types []catalog.Type) int {
 	return total
 }
 
+// shapesNote is room for the line that says which shapes are missing.
+const shapesNote = 450
+
 // shapes adds types as far as room goes, says what it leaves out and how to get
 // it, and returns which it shows.
 func shapes(p *page, room int, form func(*catalog.Type) string, types []catalog.Type, how string) map[string]bool {
-	const note = 400 // for the line that says what is missing
 	if len(types) == 0 {
 		return nil
 	}
 	if shapesSize(form, types) > room {
-		room -= note
+		room -= shapesNote
 	}
 	room -= len(shapesHead) + 1
 	var lines page

@@ -10,6 +10,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/catalog"
+	"github.com/dsh-go/dsh/selfmod/mount"
 	"github.com/dsh-go/dsh/service/timer"
 )
 
@@ -109,7 +110,7 @@ func (f nameForm) service(s *catalog.Service, methods []catalog.Method, member, 
 	if member == "" {
 		p.add("## api: "+s.Key, "- "+s.Key+" — "+s.Summary)
 		p.docs(restOf(s.Doc, s.Summary))
-		p.indented(now)
+		p.docs(now)
 	} else {
 		p.add("## api: " + s.Key + "." + member)
 	}
@@ -139,7 +140,7 @@ func (f nameForm) method(p *page, m *catalog.Method) {
 	}
 	p.docs(m.Doc)
 	for _, param := range m.Params {
-		if param.Doc != "" {
+		if param.Doc != "" && !strings.Contains(m.Doc, param.Name+" ") {
 			p.docs(param.Name + ": " + param.Doc)
 		}
 	}
@@ -279,8 +280,55 @@ func distance(a, b string) int {
 // rowMembers is how many characters of members one line shows.
 const rowMembers = 400
 
-// memberList tells the members of a mount's service in one line; "": not known.
-func memberList(info cordis.ServiceInfo, max int) string { return "" }
+// memberList tells the members of a mount's service in one line of about max
+// characters; "": it has none, or is no mount's.
+func memberList(info cordis.ServiceInfo, max int) string {
+	s, ok := info.Value.(*mount.Service)
+	if !ok || len(s.Members()) == 0 {
+		return ""
+	}
+	var shown []string
+	for _, m := range s.Members() {
+		shown = append(shown, memberText(m))
+	}
+	return listed(shown, max)
+}
 
-// apiUncatalogued is about a live service that has no entry in the catalog.
-func apiUncatalogued(info cordis.ServiceInfo, member string) (string, error) { return "", nil }
+// memberText is a member as a signature would begin: its parameters have no
+// names here, only a number.
+func memberText(m mount.Member) string {
+	switch {
+	case m.Kind != "function":
+		return plain.Name(m.Name)
+	case m.Arity == 0:
+		return plain.Name(m.Name) + "()"
+	}
+	return fmt.Sprintf("%s(%s)", plain.Name(m.Name), many(m.Arity, "parameter"))
+}
+
+// apiUncatalogued is about a live service that has no entry in the catalog: the
+// members of a mount's service, or one of them.
+func apiUncatalogued(info cordis.ServiceInfo, member string) (string, error) {
+	name := plain.Name(info.Name)
+	s, ok := info.Value.(*mount.Service)
+	if !ok {
+		return "", fmt.Errorf("no catalogued service named %q: %s provides it, and plugins cannot use it", name, plain.Name(info.Owner.Name()))
+	}
+	var p page
+	p.add("## api: " + name)
+	p.add(fmt.Sprintf("- %s (provided by temporary Plugin %s, %s, no catalog entry; cordis_inspect what:\"temporary\" name:%q shows its source)", name, s.Mount, plain.Name(info.Owner.Name()), s.Mount))
+	members, names := s.Members(), []string(nil)
+	for _, m := range members {
+		if member == "" || m.Name == member {
+			p.indented(m.Kind + " " + memberText(m))
+		}
+		names = append(names, plain.Name(m.Name))
+	}
+	switch {
+	case len(members) == 0:
+		p.indented("no members: it is a primitive value, or a function")
+	case member != "" && len(p.lines) == 2:
+		return "", fmt.Errorf("service %q has no member %q%s (it has %s)", name, plain.Name(member), didYouMean(member, names), listed(names, rowMembers))
+	}
+	return p.text(limits.ReportName), nil
+}

@@ -21,12 +21,12 @@ func (e events) text(max int) string {
 	var p page
 	p.add("## events")
 	room := max - len(caution) - 1
-	const note = 160
+	const note = 160 // for the line that says what is missing
 	var signatures []string
 	for i := range catalog.Events {
 		event := &catalog.Events[i]
 		line := eventLine(event)
-		if need := len(line) + 1 + size(event.Signature); p.size+need+note > room {
+		if need := len(line) + 1 + size(event.Signature); p.size+need+note+shapesNote > room {
 			p.add(fmt.Sprintf("(cut: %d more of %d; cordis_inspect what:\"events\" shows this section alone)", len(catalog.Events)-i, len(catalog.Events)))
 			break
 		}

@@ -56,7 +56,7 @@ func (t *toolset) inspectTool() *tool.Definition {
 			if err != nil {
 				return tool.Outcome{}, err
 			}
-			return tool.Outcome{Value: lossless.Str(text).Encode()}, nil
+			return tool.Outcome{Value: lossless.Str(text).Encode(), Rendered: &tool.Rendered{Content: []tool.Block{tool.TextBlock(text)}}}, nil
 		},
 	}
 }

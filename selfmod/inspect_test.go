@@ -183,6 +183,38 @@ func TestEveryName(t *testing.T) {
 	ask("api", "ctx.tools.register", "    register(")
 }
 
+// TestMembersOfMounts: a service that a plugin provides has no entry, and its
+// members are listed, as the service has them now.
+func TestMembersOfMounts(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	id := r.Mount(`return { name: 'maker', apply(ctx) {
+  ctx.provide('greeter', { hello(who) {}, add: (a, b) => a + b, count() {}, version: '1' })
+  ctx.provide('answer', 42)
+} }`)
+	api := r.Inspect("api", "")
+	for _, want := range []string{
+		"\n- answer (provided by maker, no catalog entry)\n- greeter",
+		"\n- greeter (provided by maker, no catalog entry)\n    ",
+		"hello(1 parameter)", "add(2 parameters)", "count()", "version",
+	} {
+		if !strings.Contains(api, want) {
+			t.Errorf("no %q in\n%s", want, api)
+		}
+	}
+	r.Works(r.Call("cordis_inspect", `{"what":"api","name":"greeter"}`), "## api: greeter\n- greeter (provided by temporary Plugin dyn-1, maker, no catalog entry",
+		"\n    function hello(1 parameter)", "\n    function add(2 parameters)", "\n    function count()", "\n    value version")
+	one := r.Works(r.Call("cordis_inspect", `{"what":"api","name":"greeter.add"}`), "\n    function add(2 parameters)")
+	if strings.Contains(one, "hello") {
+		t.Errorf("more than was asked for:\n%s", one)
+	}
+	r.Works(r.Call("cordis_inspect", `{"what":"api","name":"answer"}`), "no members")
+	r.Fails(r.Call("cordis_inspect", `{"what":"api","name":"greeter.helo"}`), `service "greeter" has no member "helo"; did you mean "hello"?`)
+	r.Fails(r.Call("cordis_inspect", `{"what":"api","name":"greetr"}`), `did you mean "greeter"?`)
+	r.Unmount(id)
+	r.Fails(r.Call("cordis_inspect", `{"what":"api","name":"greeter"}`), `no catalogued service named "greeter"`)
+}
+
 func TestNameErrors(t *testing.T) {
 	t.Parallel()
 	r := selfmodtest.New(t, selfmod.Config{})

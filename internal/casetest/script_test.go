@@ -73,7 +73,7 @@ func scriptServed(ts *testscript.TestScript, program string, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, err := Start(ctx, program, "mcp")
+	client, err := Start(ctx, program, "mcp", "--services", "none")
 	ts.Check(err)
 	ts.Check(client.Signal(signals[args[0]], closeWithin))
 	if got := client.Stderr(); got != "" {
