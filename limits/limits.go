@@ -125,26 +125,29 @@ const (
 	BashLinger    = 250 * time.Millisecond // for what outlives its shell to end by itself
 	BashKillAfter = 3 * time.Second        // from SIGTERM to SIGKILL
 	BashLost      = 500 * time.Millisecond // the same, where nobody waits for the command
-	BashGiveUp    = 5 * time.Second        // from SIGKILL until what does not die is left, and said
+	BashGiveUp    = 5 * time.Second        // without a death, from SIGKILL until the rest is left
+	BashGiveUpAll = 60 * time.Second       // the same, although they die: they are born as fast
 )
 
 // Services: web, kv, log.
 const (
-	WebBody      = 5 << 20 // bytes of a body, unpacked
-	WebContent   = 100_000 // characters of content
-	WebConvert   = 2 << 20 // bytes of HTML that becomes Markdown or text
-	WebTime      = 30 * time.Second
-	WebRedirects = 5
-	WebURL       = 8000      // bytes of a URL
-	WebHeaders   = 50        // of a request
-	WebHeaderAll = 16 << 10  // bytes of them
-	WebAnswerAll = 256 << 10 // bytes of the headers of a response
-	WebProviders = 50        // of each kind
-	WebQuery     = 2000      // characters of a search's query
-	WebSources   = 50        // of a search
-	WebSourcesIf = 10        // unless the request says
-	WebTitle     = 500       // characters of a source's title
-	WebSnippet   = 2000      // characters of a source's snippet
+	WebBody       = 5 << 20 // bytes of a body, unpacked
+	WebContent    = 100_000 // characters of content
+	WebConvert    = 2 << 20 // bytes of HTML that becomes Markdown or text
+	WebNesting    = 16      // levels of lists, quotes, emphasis and the like that Markdown shows
+	WebTableCells = 20_000  // of a table that Markdown shows as one
+	WebTime       = 30 * time.Second
+	WebRedirects  = 5
+	WebURL        = 8000      // bytes of a URL
+	WebHeaders    = 50        // of a request
+	WebHeaderAll  = 16 << 10  // bytes of them
+	WebAnswerAll  = 256 << 10 // bytes of the headers of a response
+	WebProviders  = 50        // of each kind
+	WebQuery      = 2000      // characters of a search's query
+	WebSources    = 50        // of a search
+	WebSourcesIf  = 10        // unless the request says
+	WebTitle      = 500       // characters of a source's title
+	WebSnippet    = 2000      // characters of a source's snippet
 
 	KVKeys  = 10_000  // per plugin
 	KVKey   = 512     // bytes of a key

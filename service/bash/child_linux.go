@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/service/bash/supervise"
 )
 
@@ -43,9 +44,8 @@ func startChild(cfg Config, shell string, s Spec, env []string, streams [3]*os.F
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control")
-	defer func() { _ = theirs.Close() }()
 	if err := unix.SetNonblock(fds[1], false); err != nil { // the supervisor has a thread for it
-		_ = ours.Close()
+		_, _ = ours.Close(), theirs.Close()
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}
 	exe := cfg.Program
@@ -58,7 +58,9 @@ func startChild(cfg Config, shell string, s Spec, env []string, streams [3]*os.F
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams[0], streams[1], streams[2]
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	_ = theirs.Close() // so that ours ends with the supervisor
+	if err != nil {
 		_ = ours.Close()
 		return nil, fmt.Errorf("start the supervisor: %w", err)
 	}
@@ -100,8 +102,12 @@ func (c *supervised) stop() {
 		return
 	}
 	_, _ = c.control.Write([]byte{supervise.Stop}) // gone, if it fails
+	_ = c.cmd.Process.Signal(syscall.SIGCONT)      // its command may have stopped it
 	c.last = time.AfterFunc(abandoned, c.force)
 }
+
+// abandoned is the most that a supervisor needs to end, with some to spare.
+const abandoned = limits.BashKillAfter + limits.BashGiveUpAll + 10*time.Second
 
 // force ends a supervisor that does not do its work, and what can be reached of
 // the command.

@@ -156,7 +156,7 @@ func TestPolicy(t *testing.T) {
 	r := newRig(t, bash.Config{})
 	use, _ := r.plugin("dyn-7")
 	var asked []bash.Run
-	_, err := bash.RunIntent.On(r.root, func(ctx context.Context, run bash.Run, next func(context.Context, bash.Run) (tool.Decision, error)) (tool.Decision, error) {
+	_, err := bash.RunIntent.On(r.root, func(ctx context.Context, run bash.Run, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
 		asked = append(asked, run)
 		switch {
 		case strings.Contains(run.Command, "rm "):
@@ -166,7 +166,7 @@ func TestPolicy(t *testing.T) {
 		case strings.Contains(run.Command, "broken"):
 			return tool.Decision{}, errors.New("broken policy")
 		}
-		return next(ctx, run)
+		return next(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -60,10 +60,6 @@ type ending struct {
 	signal string // empty: it exited with code
 }
 
-// abandoned is the most that the end of a stopped command takes, whatever it did
-// to its supervisor.
-const abandoned = limits.BashKillAfter + limits.BashGiveUp + time.Second
-
 func newProcess(l *Local, f *cordis.Fiber, s Spec, background bool) *process {
 	p := &process{local: l, fiber: f, spec: s, done: make(chan struct{})}
 	if background {

@@ -19,11 +19,12 @@
 //
 // # The end
 //
-// When the shell ends, what is left has Times.Linger to end too. Then, or when it
+// When the shell ends, what is left has limits.BashLinger to end too. Then, or when it
 // is told to stop, every process group among the descendants gets SIGTERM, and
-// after Times.KillAfter (if dsh is gone or the shell has ended: Times.Lost) all of
-// them are stopped, so that none of them forks, and killed, again and again until
-// there are none.
+// after limits.BashKillAfter (if dsh is gone or the shell has ended: BashLost; if
+// they multiply: at once) all of them are stopped, so that none of them forks, and
+// killed, again and again until there are none. It gives up when none has died for
+// limits.BashGiveUp, and at last after BashGiveUpAll.
 //
 // The package imports the standard library only, and its init recognizes a
 // supervisor: it runs before the rest of the program is initialized, which is half

@@ -2,8 +2,9 @@ package supervise
 
 import (
 	"os"
-	"os/signal"
+	ossignal "os/signal"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -16,7 +17,11 @@ const (
 	killAfter = 3 * time.Second
 	lost      = 500 * time.Millisecond
 	giveUp    = 5 * time.Second
+	giveUpAll = 60 * time.Second
 )
+
+// memory bounds what a supervisor allocates before it collects garbage.
+const memory = 64 << 20
 
 const (
 	setPdeathsig      = 1  // PR_SET_PDEATHSIG
@@ -53,7 +58,9 @@ type supervisor struct {
 	ended  bool // the shell
 	stage  stage
 	timer  *time.Timer // of the stage
-	until  time.Time   // when killing is given up
+	until  time.Time   // when patience ends; when killing is given up if none has died
+	last   time.Time   // when killing is given up at last
+	many   int         // descendants when they got SIGTERM
 	pause  time.Duration
 }
 
@@ -62,12 +69,14 @@ type supervisor struct {
 // command's.
 func Main(argv []string) int {
 	runtime.LockOSThread() // the shell is bound to the death of the thread that starts it
+	debug.SetGCPercent(-1) // next to nothing is allocated,
+	debug.SetMemoryLimit(memory)
 	s := &supervisor{parent: os.Getppid(), timer: time.NewTimer(time.Hour)}
 	// Whatever dsh was started with is not for the command.
 	_, _, _ = syscall.RawSyscall(closeRange, ControlFD, ^uintptr(0), closeRangeCloexec) // Linux 5.11
 	syscall.CloseOnExec(ControlFD)
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	ossignal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	if _, _, e := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); e != 0 {
 		say("error adopt processes: " + e.Error())
 		return 1
@@ -183,6 +192,9 @@ func (s *supervisor) run(orders <-chan byte, dead <-chan corpse, signals <-chan 
 
 // buried tells of the end of the shell, and gives what is left its time.
 func (s *supervisor) buried(c corpse) {
+	if s.stage == killing { // it helps
+		s.until = time.Now().Add(giveUp)
+	}
 	if c.pid != s.shell {
 		return
 	}
@@ -201,31 +213,33 @@ func (s *supervisor) buried(c corpse) {
 // ask sends SIGTERM, once, and has SIGKILL follow after the given time, or sooner
 // if it was to follow sooner.
 func (s *supervisor) ask(patience time.Duration) {
+	until := time.Now().Add(patience)
 	switch s.stage {
 	case running, lingering:
-		s.stage = asked
-		s.signalGroups(syscall.SIGTERM)
-		s.signalGroups(syscall.SIGCONT) // a stopped process does not end
-		s.until = time.Now().Add(patience)
-		s.timer.Reset(patience)
+		s.stage, s.until = asked, until
+		s.many = s.signalGroups(syscall.SIGTERM, syscall.SIGCONT) // a stopped process does not end
+		s.timer.Reset(min(patience, glance))
 	case asked:
-		if until := time.Now().Add(patience); until.Before(s.until) {
+		if until.Before(s.until) {
 			s.until = until
-			s.timer.Reset(patience)
+			s.timer.Reset(min(patience, glance))
 		}
 	}
 }
 
 // next is called when the time of the stage is over. It tells whether to give up.
 func (s *supervisor) next() bool {
-	switch s.stage {
-	case lingering:
+	now := time.Now()
+	switch {
+	case s.stage == lingering:
 		s.ask(lost)
-	case asked:
+	case s.stage == asked && now.Before(s.until) && len(descendants()) <= 2*s.many+spare:
+		s.timer.Reset(min(s.until.Sub(now), glance))
+	case s.stage == asked: // in vain, or they multiply
 		s.kill()
-	case killing:
-		if time.Now().After(s.until) {
-			say("left " + strconv.Itoa(len(s.descendants())))
+	case s.stage == killing:
+		if now.After(s.until) || now.After(s.last) {
+			say("left " + strconv.Itoa(len(descendants())))
 			return true
 		}
 		s.strike()
@@ -233,12 +247,22 @@ func (s *supervisor) next() bool {
 	return false
 }
 
+// Those that multiply after SIGTERM are not given the rest of their time: glance
+// is how often they are counted, and spare how many more than twice as many may be.
+const (
+	glance = 200 * time.Millisecond
+	spare  = 32
+)
+
 // kill begins to kill.
 func (s *supervisor) kill() {
 	if s.stage == killing {
 		return
 	}
 	s.stage = killing
+	// For this thread. It helps against a thousand others, where it is allowed.
+	_, _, _ = syscall.RawSyscall(syscall.SYS_SETPRIORITY, 0, 0, ^uintptr(19)) // -20
+	s.last = time.Now().Add(giveUpAll)
 	s.until = time.Now().Add(giveUp)
 	s.pause = time.Millisecond
 	s.strike()
@@ -247,25 +271,7 @@ func (s *supervisor) kill() {
 // strike kills everything that it sees once. A process that was born meanwhile is
 // seen by the next strike.
 func (s *supervisor) strike() {
-	// Group by group first: the kernel kills all of a group at once, forks included.
-	s.signalGroups(syscall.SIGKILL)
-	stopped := map[int]bool{}
-	for range freezes {
-		found := false
-		for _, p := range s.descendants() {
-			if !stopped[p.pid] {
-				found, stopped[p.pid] = true, true
-				_ = syscall.Kill(p.pid, syscall.SIGSTOP) // gone meanwhile, or another user's
-			}
-		}
-		if !found {
-			break
-		}
-	}
-	s.signalGroups(syscall.SIGKILL)
+	s.killAll()
 	s.pause = min(2*s.pause, 100*time.Millisecond)
 	s.timer.Reset(s.pause)
 }
-
-// freezes bounds how often a strike looks for processes that still fork.
-const freezes = 20

@@ -5,82 +5,161 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"unsafe"
 )
 
 // proc is a process as /proc tells of it.
 type proc struct {
 	pid, parent, group int
-	zombie             bool
 }
 
 // descendants gives the living processes below the supervisor. One that changes
 // its parent while this looks may be missed; who needs all looks again.
-func (s *supervisor) descendants() []proc {
+//
+// While a command forks without end there may be no room for one more thread, so
+// it makes raw system calls: the runtime starts no thread in their place.
+func descendants() []proc {
 	children := map[int][]proc{}
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	names, _ := dir.Readdirnames(-1) // what was read before an error is of use
-	_ = dir.Close()
-	for _, name := range names {
-		if name[0] < '0' || name[0] > '9' {
-			continue
-		}
-		if p, ok := look(name); ok {
+	if !eachPid(func(pid int) {
+		if p, ok := look(pid); ok {
 			children[p.parent] = append(children[p.parent], p)
 		}
+	}) {
+		return nil
 	}
 	var all []proc
 	for next := []int{os.Getpid()}; len(next) > 0; next = next[1:] {
 		for _, p := range children[next[0]] {
-			if !p.zombie {
-				all = append(all, p)
-				next = append(next, p.pid)
-			}
+			all = append(all, p)
+			next = append(next, p.pid)
 		}
 		delete(children, next[0])
 	}
 	return all
 }
 
-// look reads /proc/PID/stat: pid (name) state parent group …
-func look(name string) (p proc, ok bool) {
-	text, err := os.ReadFile("/proc/" + name + "/stat")
+const atFdcwd = -100
+
+// open opens a file for reading, and gives -1 if it cannot.
+func open(path string, flags int) int {
+	p, err := syscall.BytePtrFromString(path)
 	if err != nil {
-		return p, false
+		return -1
 	}
-	end := bytes.LastIndexByte(text, ')') // the name may hold anything
-	if end < 0 {
-		return p, false
+	cwd := atFdcwd
+	fd, _, e := syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(cwd), uintptr(unsafe.Pointer(p)), uintptr(flags|syscall.O_CLOEXEC), 0, 0, 0)
+	if e != 0 {
+		return -1
 	}
-	f := bytes.Fields(text[end+1:])
-	if len(f) < 3 {
-		return p, false
-	}
-	p.zombie = f[0][0] == 'Z' || f[0][0] == 'X'
-	if p.pid, err = strconv.Atoi(name); err != nil {
-		return p, false
-	}
-	if p.parent, err = strconv.Atoi(string(f[1])); err != nil {
-		return p, false
-	}
-	p.group, err = strconv.Atoi(string(f[2]))
-	return p, err == nil
+	return int(fd)
 }
 
-// signalGroups signals every process group among the descendants. All of them
-// belong to sessions that descendants opened, so they hold nobody else.
-func (s *supervisor) signalGroups(sig syscall.Signal) {
-	sent := map[int]bool{syscall.Getpgrp(): true}
-	if !s.ended { // without /proc, too
-		sent[s.shell] = true
-		_ = syscall.Kill(-s.shell, sig)
+func shut(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// fill reads into buf by a system call that takes a descriptor, a buffer and its length.
+func fill(call uintptr, fd int, buf []byte) int {
+	n, _, e := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
+	if e != 0 {
+		return 0
 	}
-	for _, p := range s.descendants() {
-		if !sent[p.group] {
-			sent[p.group] = true
-			_ = syscall.Kill(-p.group, sig) // gone meanwhile, or another user's
+	return int(n)
+}
+
+// eachPid calls do for every process of the machine. False: there is no /proc.
+func eachPid(do func(pid int)) bool {
+	fd := open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if fd < 0 {
+		return false
+	}
+	defer shut(fd)
+	buf := make([]byte, 16<<10)
+	var names []string
+	for {
+		n := fill(syscall.SYS_GETDENTS64, fd, buf)
+		if n == 0 {
+			return true
+		}
+		_, _, names = syscall.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil {
+				do(pid)
+			}
 		}
 	}
 }
+
+// look reads /proc/PID/stat: pid (name) state parent group …
+func look(pid int) (p proc, ok bool) {
+	fd := open("/proc/"+strconv.Itoa(pid)+"/stat", syscall.O_RDONLY)
+	if fd < 0 {
+		return p, false
+	}
+	defer shut(fd)
+	var buf [512]byte
+	text := buf[:fill(syscall.SYS_READ, fd, buf[:])]
+	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may hold anything
+	if len(f) < 3 || f[0][0] == 'Z' || f[0][0] == 'X' {
+		return p, false
+	}
+	var errs [2]error
+	p.pid = pid
+	p.parent, errs[0] = strconv.Atoi(string(f[1]))
+	p.group, errs[1] = strconv.Atoi(string(f[2]))
+	return p, errs[0] == nil && errs[1] == nil
+}
+
+// signal signals a process, or a group by its negative number. One that has gone
+// meanwhile, or belongs to another user, is none of ours.
+func signal(pid int, sig syscall.Signal) {
+	_, _, _ = syscall.RawSyscall(syscall.SYS_KILL, uintptr(pid), uintptr(sig), 0)
+}
+
+// signalGroups signals every process group among the descendants, and tells how
+// many descendants there are. All groups belong to sessions that descendants
+// opened, so they hold nobody else.
+func (s *supervisor) signalGroups(sig ...syscall.Signal) int {
+	sent := map[int]bool{syscall.Getpgrp(): true}
+	send := func(group int) {
+		if sent[group] {
+			return
+		}
+		sent[group] = true
+		for _, sig := range sig {
+			signal(-group, sig)
+		}
+	}
+	if !s.ended { // without /proc, too
+		send(s.shell)
+	}
+	all := descendants()
+	for _, p := range all {
+		send(p.group)
+	}
+	return len(all)
+}
+
+// killAll stops whatever it sees, until it sees nobody new, so that none of them
+// forks any more, and then kills all of them.
+func (s *supervisor) killAll() {
+	// Group by group first: the kernel kills all of a group at once, forks included.
+	s.signalGroups(syscall.SIGKILL)
+	stopped := map[int]bool{}
+	for range freezes {
+		found := false
+		for _, p := range descendants() {
+			if !stopped[p.pid] {
+				found, stopped[p.pid] = true, true
+				signal(p.pid, syscall.SIGSTOP)
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	for pid := range stopped { // those that were reaped meanwhile: nobody has their numbers yet
+		signal(pid, syscall.SIGKILL)
+	}
+}
+
+// freezes bounds how often a strike looks for processes that still fork.
+const freezes = 20

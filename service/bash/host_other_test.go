@@ -1,3 +1,5 @@
+//go:build !linux
+
 package bash_test
 
 const hostCommand = "test-host"

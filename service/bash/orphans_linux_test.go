@@ -1,0 +1,262 @@
+package bash_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/service/bash"
+)
+
+// leavers are command lines whose descendants leave the process group, the
+// session, or their parents. Each holds $F open, says so, and does not end.
+var leavers = map[string]string{
+	"background":    `exec 9>$F; sleep 1000 >/dev/null 2>&1 & echo up >&9; `,
+	"setsid":        `exec 9>$F; setsid sh -c 'echo up >&9; sleep 1000' >/dev/null 2>&1 & `,
+	"daemon":        `exec 9>$F; (setsid sh -c '(setsid sh -c "echo up >&9; sleep 1000" &)' &) >/dev/null 2>&1; `,
+	"ignoring":      `exec 9>$F; setsid sh -c 'trap "" TERM HUP INT; echo up >&9; while :; do sleep 1000; done' & `,
+	"stopped":       `exec 9>$F; setsid sh -c 'echo up >&9; kill -STOP $$; sleep 1000' & `,
+	"pipe_in_group": `exec 9>$F; (trap "" TERM; echo up >&9; sleep 1000) & `,
+	// Successors that are never the process that one has just seen.
+	"relay": `exec 9>$F; export S='trap "" TERM; sleep 0.01; setsid bash -c "$S" & exit'; for i in 1 2; do setsid bash -c "$S" & done; echo up >&9; `,
+	// Twice as many every 100 ms; they stop at 64, for the machine's sake.
+	"bomb":          `exec 9>$F; b() { sleep 0.1; test $1 -gt 0 || sleep 1000; b $(($1-1)) & b $(($1-1)) & wait; }; trap "" TERM; echo up >&9; b 6 & `,
+	"bomb_sessions": `exec 9>$F; export S='trap "" TERM; sleep 0.1; test $N -gt 0 || sleep 1000; N=$((N-1)); setsid bash -c "$S" & setsid bash -c "$S" & wait'; N=5 setsid bash -c "$S" & echo up >&9; `,
+}
+
+func leaver(name string, f *fifo, then string) bash.Command {
+	c := line(leavers[name] + then)
+	c.Env = map[string]string{"F": f.path}
+	return c
+}
+
+func TestNothingIsLeftWhenTheShellEnds(t *testing.T) {
+	for name := range leavers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, bash.Config{})
+			f := newFifo(t)
+			got := r.run(leaver(name, f, "read x < $F; exit 3"))
+			exitCode(t, got, 3)
+			f.closed(t)
+		})
+	}
+}
+
+func TestNothingIsLeftAfterATimeout(t *testing.T) {
+	for name := range leavers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, bash.Config{})
+			f := newFifo(t)
+			c := leaver(name, f, "sleep 1000")
+			c.TimeoutMs = 200
+			if got := r.run(c); !got.TimedOut {
+				t.Errorf("%+v", got)
+			}
+			f.closed(t)
+		})
+	}
+}
+
+// A command that kills its supervisor is an error, and takes its group with it.
+func TestSupervisorKilled(t *testing.T) {
+	r := newRig(t, bash.Config{})
+	use, _ := r.plugin("dyn-1")
+	f := newFifo(t)
+	_, err := use.Run(within(t, time.Minute), leaver("background", f, "kill -9 $PPID; sleep 1000"), nil)
+	wantCode(t, err, bash.CodeFailed)
+	f.gone(t)
+}
+
+// One that only stops it does not escape its limits.
+func TestSupervisorStopped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, bash.Config{})
+	f := newFifo(t)
+	c := leaver("background", f, "kill -STOP $PPID; sleep 1000")
+	c.TimeoutMs = 100
+	got := r.run(c)
+	signaled(t, got, "SIGTERM")
+	if !got.TimedOut {
+		t.Errorf("%+v", got)
+	}
+	f.gone(t)
+}
+
+func TestNoDescriptorsReachTheCommand(t *testing.T) {
+	var fds [2]int
+	if err := syscall.Pipe(fds[:]); err != nil { // not close-on-exec
+		t.Fatal(err)
+	}
+	defer func() { _, _ = syscall.Close(fds[0]), syscall.Close(fds[1]) }()
+	r := newRig(t, bash.Config{})
+	if got := r.run(line("ls /proc/self/fd | wc -w")); strings.TrimSpace(got.Stdout.Text) != "4" { // 0, 1, 2, and that of ls
+		t.Errorf("%s descriptors", got.Stdout.Text)
+	}
+}
+
+func TestNotASupervisor(t *testing.T) {
+	r := newRig(t, bash.Config{Program: "/bin/true"})
+	use, _ := r.plugin("dyn-1")
+	_, err := use.Run(within(t, time.Minute), line("echo ran"), nil)
+	wantCode(t, err, bash.CodeFailed)
+}
+
+// Fifty plugins run commands when the runtime is told to stop.
+func TestFiftyPluginsStop(t *testing.T) {
+	r := newRig(t, bash.Config{})
+	names := []string{"background", "setsid", "daemon", "stopped"}
+	fifos := make([]*fifo, 50)
+	var callers sync.WaitGroup
+	for i := range fifos {
+		f := newFifo(t)
+		fifos[i] = f
+		use, _ := r.plugin(fmt.Sprintf("dyn-%d", i))
+		c := leaver(names[i%len(names)], f, "sleep 1000")
+		callers.Go(func() {
+			got, err := use.Run(context.Background(), c, nil)
+			if err == nil && !got.Aborted {
+				t.Errorf("%+v", got)
+			}
+		})
+		if i%2 == 0 {
+			must(use.Start(within(t, time.Minute), c, nil))(t)
+		}
+	}
+	for _, f := range fifos {
+		f.await(t)
+	}
+	began := time.Now()
+	// What runs for nobody's call is stopped by the unload; a call has to be told.
+	dispose(t, r.root.Fiber())
+	if took := time.Since(began); took > limits.BashKillAfter {
+		t.Errorf("took %v", took)
+	}
+	callers.Wait()
+	for _, f := range fifos {
+		f.closed(t)
+	}
+}
+
+// hostCommand makes this test binary a program that runs commands.
+const hostCommand = "test-host"
+
+// runHost runs commands until it is killed, or ends in order at the end of its
+// standard input.
+func runHost(args []string) {
+	var commands []bash.Command
+	if err := json.Unmarshal([]byte(args[0]), &commands); err != nil {
+		panic(err)
+	}
+	root := cordis.New()
+	f, err := root.Mount(bash.Plugin(bash.Config{}), nil)
+	if err == nil {
+		err = f.Await(context.Background())
+	}
+	if err != nil {
+		panic(err)
+	}
+	b, err := bash.Service.Use(root)
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range commands {
+		go func() { _, _ = b.Run(context.Background(), root, c) }()
+	}
+	fmt.Println("ready")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, _ = root.Fiber().Dispose(ctx)
+	fmt.Println("ended")
+}
+
+// However the program ends, nothing of its commands is left.
+func TestProgramEnds(t *testing.T) {
+	for _, how := range []string{"killed", "told"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			var fifos []*fifo
+			var commands []bash.Command
+			for name := range leavers {
+				f := newFifo(t)
+				fifos = append(fifos, f)
+				commands = append(commands, leaver(name, f, "sleep 1000"))
+			}
+			args, err := json.Marshal(commands)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("/proc/self/exe", hostCommand, string(args))
+			cmd.Stderr = os.Stderr
+			in := must(cmd.StdinPipe())(t)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range fifos {
+				f.await(t)
+			}
+			if how == "killed" {
+				_ = cmd.Process.Kill()
+			}
+			_ = in.Close()
+			_ = cmd.Wait()
+			for _, f := range fifos {
+				f.gone(t)
+			}
+		})
+	}
+}
+
+// The death of the thread that started a supervisor is not that of the program.
+func TestThreadThatStartedItEnds(t *testing.T) {
+	r := newRig(t, bash.Config{})
+	use, _ := r.plugin("dyn-1")
+	f, ended := newFifo(t), newFifo(t)
+	started := make(chan bash.Process)
+	thread := make(chan int)
+	go func() {
+		lockThread()
+		p, err := use.Start(context.Background(), line("echo up > "+f.path+"; read x < "+ended.path+"; exit 5"), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		thread <- syscall.Gettid()
+		started <- p
+	}() // the thread ends with it
+	tid := <-thread
+	p := <-started
+	awaitThread(t, tid)
+	f.await(t)
+	if err := os.WriteFile(ended.path, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	exitCode(t, await(t, p), 5)
+}
+
+func awaitThread(t *testing.T, tid int) {
+	t.Helper()
+	// The kernel clears the file when the thread is gone; there is nothing to wait on.
+	for range 1000 {
+		if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid)); os.IsNotExist(err) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Skip("the thread lives on")
+}
+
+func lockThread() { runtime.LockOSThread() }
