@@ -44,7 +44,7 @@ func read(ctx context.Context, u *url.URL, resp *http.Response, r FetchRequest) 
 	if isHTML {
 		result.Body.Kind = BodyHTML
 		if r.Format != FormatRaw {
-			if text, err = convert(text, u, r.Format); err != nil {
+			if text, err = convert(ctx, text, u, r.Format); err != nil {
 				return result, err
 			}
 			result.Body.Kind = BodyText

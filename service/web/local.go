@@ -23,17 +23,17 @@ const userAgent = "dsh"
 
 // local fetches from this machine.
 type local struct {
-	client *http.Client
-	dialer *net.Dialer
-	public bool // only public addresses
-	ask    func(ctx context.Context, url string, method FetchMethod) error
+	transport *http.Transport
+	dialer    *net.Dialer
+	public    bool // only public addresses
+	ask       func(ctx context.Context, url string, method FetchMethod) error
 }
 
 var _ FetchProvider = (*local)(nil)
 
 func newLocal(cfg Config, ask func(context.Context, string, FetchMethod) error) (*local, error) {
 	l := &local{public: !cfg.AllowPrivate, ask: ask, dialer: &net.Dialer{}}
-	t := &http.Transport{
+	l.transport = &http.Transport{
 		DialContext:            l.dialer.DialContext,
 		DisableKeepAlives:      true, // no connection outlives its request
 		ForceAttemptHTTP2:      true,
@@ -44,13 +44,9 @@ func newLocal(cfg Config, ask func(context.Context, string, FetchMethod) error) 
 		if err != nil {
 			return nil, err
 		}
-		t.Proxy = http.ProxyURL(proxy)
+		l.transport.Proxy = http.ProxyURL(proxy)
 	} else if l.public {
 		l.dialer.Control = publicOnly
-	}
-	l.client = &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return l, nil
 }
@@ -119,7 +115,7 @@ func (l *local) send(ctx context.Context, u *url.URL, r FetchRequest) (*http.Res
 		agent += " " + theirs
 	}
 	req.Header.Set("User-Agent", agent)
-	resp, err := l.client.Do(req)
+	resp, err := l.transport.RoundTrip(req)
 	if err != nil {
 		return nil, sendError(ctx, u, err)
 	}
@@ -187,7 +183,7 @@ func sendError(ctx context.Context, u *url.URL, err error) error {
 	if b, ok := blockedBy(err); ok {
 		return refused(u, b.what)
 	}
-	why := "the connection failed"
+	var why string
 	var (
 		dns    *net.DNSError
 		op     *net.OpError
@@ -209,9 +205,7 @@ func sendError(ctx context.Context, u *url.URL, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		why = "the server closed the connection without an answer"
 	default:
-		if wrapped := errors.Unwrap(err); wrapped != nil {
-			why = shown(wrapped.Error())
-		}
+		why = shown(err.Error())
 	}
 	e := fail(CodeFetchFailed, "%s could not be fetched: %s", shown(u.String()), why)
 	e.Err = err

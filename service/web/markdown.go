@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -19,20 +20,32 @@ import (
 
 // markdown is the converter, which may be used from any goroutine.
 var markdown = sync.OnceValue(func() *converter.Converter {
-	return converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	c := converter.NewConverter(
+		converter.WithEscapeMode(converter.EscapeModeDisabled),
+		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(),
+			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
+	c.Register.Renderer(func(ctx converter.Context, _ converter.Writer, _ *html.Node) converter.RenderStatus {
+		if err := ctx.Err(); err != nil {
+			panic(err) // the only way out; convert recovers
+		}
+		return converter.RenderTryNext
+	}, converter.PriorityEarly)
+	return c
 })
 
 // convert turns a page into Markdown or text. Links become absolute.
-func convert(page string, u *url.URL, format FetchFormat) (text string, err error) {
+func convert(ctx context.Context, page string, u *url.URL, format FetchFormat) (text string, err error) {
 	if len(page) > limits.WebConvert {
 		return "", fail(CodeTooLarge, "%s has %d bytes of HTML, and only %d can be turned into %s: fetch it with format 'raw'",
 			shown(u.String()), len(page), limits.WebConvert, format)
 	}
-	defer func() { // the parser panics where elements are nested more than 512 deep
+	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
 		}
-		if err != nil {
+		if over := ended(ctx, CodeTimeout, "the fetch of "+shown(u.String())); err != nil && over != nil {
+			err = over
+		} else if err != nil {
 			err = fail(CodeFetchFailed, "the HTML of %s could not be turned into %s (fetch it with format 'raw'): %w", shown(u.String()), format, err)
 		}
 	}()
@@ -43,7 +56,8 @@ func convert(page string, u *url.URL, format FetchFormat) (text string, err erro
 	if format == FormatText {
 		return visible(doc), nil
 	}
-	out, err := markdown().ConvertNode(doc, converter.WithDomain(baseOf(doc, u).String()))
+	tame(doc)
+	out, err := markdown().ConvertNode(doc, converter.WithContext(ctx), converter.WithDomain(baseOf(doc, u).String()))
 	return strings.ToValidUTF8(string(out), "\ufffd"), err
 }
 
@@ -67,21 +81,7 @@ func baseOf(doc *html.Node, u *url.URL) *url.URL {
 // visible gives the text that a reader of the page sees, a line for each block.
 func visible(doc *html.Node) string {
 	w := &textWriter{}
-	for n := doc; n != nil; {
-		enter := w.open(n)
-		if enter && n.FirstChild != nil {
-			n = n.FirstChild
-			continue
-		}
-		for n != nil && n.NextSibling == nil {
-			w.close(n)
-			n = n.Parent
-		}
-		if n != nil {
-			w.close(n)
-			n = n.NextSibling
-		}
-	}
+	walk(doc, w.open, w.close)
 	return strings.TrimSpace(w.b.String())
 }
 

@@ -48,12 +48,15 @@ func canonicalHost(host string) (string, error) {
 		}
 		return addr.String(), nil
 	}
-	ascii, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
-	if err != nil || ascii == "" || strings.HasPrefix(ascii, ".") || !httpguts.ValidHostHeader(ascii) {
-		return "", fail(CodeInvalidURL, "the URL has no host that is valid: %q", shown(host))
+	ascii, err := strings.ToLower(strings.TrimSuffix(host, ".")), error(nil)
+	if strings.IndexFunc(ascii, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		ascii, err = idna.Lookup.ToASCII(ascii)
 	}
 	labels := strings.Split(ascii, ".")
-	if last := labels[len(labels)-1]; numeric(last) {
+	if err != nil || slices.Contains(labels, "") || !httpguts.ValidHostHeader(ascii) {
+		return "", fail(CodeInvalidURL, "the URL has no host that is valid: %q", shown(host))
+	}
+	if numeric(labels[len(labels)-1]) {
 		return "", fail(CodeInvalidURL, "%q looks like an address, but is none: write four decimal numbers, such as 93.184.215.14", shown(host))
 	}
 	return ascii, nil
