@@ -74,13 +74,7 @@ func apiService(s *catalog.Service, member string, info cordis.ServiceInfo, runn
 		}
 		methods = []catalog.Method{*m}
 	}
-	var p page
-	for _, form := range nameForms {
-		if p = form.service(s, methods, member, configured(info)); p.size <= limits.ReportName {
-			break
-		}
-	}
-	return p.text(limits.ReportName), nil
+	return serviceText(s, methods, member, configured(info)), nil
 }
 
 func methodNames(methods []catalog.Method) []string {
@@ -91,60 +85,93 @@ func methodNames(methods []catalog.Method) []string {
 	return names
 }
 
-// nameForm is how much a report on one service says.
-type nameForm struct {
-	docs  bool // whole docs of methods, not their first sentences
-	shape func(*catalog.Type) string
-	cut   string // what is left out, and how to get it
-}
-
-// nameForms go from the richest to the one that fits by leaving out types.
-var nameForms = []nameForm{
-	{docs: true, shape: fullShape},
-	{docs: true, shape: shortShape, cut: `(cut: the docs of types; cordis_inspect what:"api" with a type's name gives them)`},
-	{shape: shortShape, cut: `(cut: docs; cordis_inspect what:"api" with the name of one method or type gives them whole)`},
-}
-
-func (f nameForm) service(s *catalog.Service, methods []catalog.Method, member, now string) page {
-	var p page
+// serviceText is a service, or one method of it, in at most limits.ReportName
+// characters. What it leaves out, in this order: the docs of types, docs of
+// methods behind their first sentence, types.
+func serviceText(s *catalog.Service, methods []catalog.Method, member, now string) string {
+	const note = 250 // for the line that says which docs are cut
+	var head page
 	if member == "" {
-		p.add("## api: "+s.Key, "- "+s.Key+" — "+s.Summary)
-		p.docs(restOf(s.Doc, s.Summary))
-		p.docs(now)
+		head.add("## api: "+s.Key, "- "+s.Key+" — "+s.Summary)
+		head.docs(restOf(s.Doc, s.Summary))
+		head.docs(now)
 	} else {
-		p.add("## api: " + s.Key + "." + member)
+		head.add("## api: " + s.Key + "." + member)
 	}
-	if f.cut != "" {
-		p.add(f.cut)
-	}
+	short, full := make([]page, len(methods)), make([]page, len(methods))
 	signatures := make([]string, len(methods))
+	docsSize, least := head.size, head.size+note
 	for i := range methods {
+		short[i], full[i] = methodPage(&methods[i], false), methodPage(&methods[i], true)
 		signatures[i] = methods[i].Signature
-		f.method(&p, &methods[i])
+		docsSize += full[i].size
+		least += short[i].size
 	}
 	types := catalog.Closure(signatures...)
-	room := limits.ReportName - p.size
-	if f.docs {
-		room = shapesSize(f.shape, types) // all of them, or the next form
+	form := fullShape
+	if docsSize+shapesSize(form, types) > limits.ReportName {
+		form = shortShape
+		head.add(typeDocsCut)
+		docsSize += len(typeDocsCut) + 1
+		least += len(typeDocsCut) + 1
 	}
-	shapes(&p, room, f.shape, types, typeByName)
-	return p
+	shapesWant := shapesSize(form, types)
+	if docsSize+shapesWant > limits.ReportName {
+		full = longestThatFit(short, full, limits.ReportName-least-shapesWant)
+		if cut := docsCut(s.Key, methods, full); cut != "" {
+			head.add(cut)
+		}
+	}
+	for i := range full {
+		head.add(full[i].lines...)
+	}
+	shapes(&head, limits.ReportName-head.size, form, types, typeByName)
+	return head.text(limits.ReportName)
 }
 
-// method adds a signature, its docs above it.
-func (f nameForm) method(p *page, m *catalog.Method) {
-	if !f.docs {
+const typeDocsCut = `(cut: the docs of types; cordis_inspect what:"api" with a type's name gives them)`
+
+// longestThatFit takes the full forms as far as room goes, in their order.
+func longestThatFit(short, full []page, room int) []page {
+	out := slices.Clone(short)
+	for i := range out {
+		if more := full[i].size - short[i].size; more <= room {
+			out[i], room = full[i], room-more
+		}
+	}
+	return out
+}
+
+// docsCut says which methods have less than their whole docs; "": none.
+func docsCut(key string, methods []catalog.Method, chosen []page) string {
+	var names []string
+	for i := range methods {
+		if whole := methodPage(&methods[i], true); chosen[i].size < whole.size {
+			names = append(names, methods[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(cut: docs behind the first sentence, of %s; cordis_inspect what:\"api\" name:\"%s.%s\" gives one whole)", listed(names, rowList), key, names[0])
+}
+
+// methodPage is a signature with its docs above it, whole or their first sentence.
+func methodPage(m *catalog.Method, whole bool) page {
+	var p page
+	if !whole {
 		p.docs(m.Summary)
 		p.indented(m.Signature)
-		return
+		return p
 	}
 	p.docs(m.Doc)
 	for _, param := range m.Params {
-		if param.Doc != "" && !strings.Contains(m.Doc, param.Name+" ") {
+		if param.Doc != "" && !strings.Contains(m.Doc, param.Name+" ") && !strings.Contains(m.Doc, param.Name+":") {
 			p.docs(param.Name + ": " + param.Doc)
 		}
 	}
 	p.indented(m.Signature)
+	return p
 }
 
 // restOf is what a doc says after its first sentence.
