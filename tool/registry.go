@@ -16,9 +16,8 @@ import (
 	"github.com/dsh-go/dsh/schema"
 )
 
-// ForPlugins is the view that a plugin has of the tools: it adds its own and
-// reads what there is. It cannot call tools. ctx.tools is always there, without
-// inject.
+// ForPlugins adds tools, and reads which there are. Tools cannot be called from
+// here. ctx.tools is always there, without inject.
 type ForPlugins interface {
 	// Register adds the tool that harness.defineTool returned, and gives a function
 	// that removes it; harness.registerTool(ctx, tool) does the same. It throws

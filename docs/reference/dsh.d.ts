@@ -192,7 +192,7 @@ declare namespace dsh {
     log: LogService;
     /** Its methods are members of ctx. */
     timer: {};
-    /** The view that a plugin has of the tools: it adds its own and reads what there is. */
+    /** Adds tools, and reads which there are. */
     tools: ToolsService;
     /** Reads pages and searches. */
     web: WebService;
@@ -239,17 +239,17 @@ declare namespace dsh {
      */
     resolve(path: string | Target, options?: ResolveOptions): Promise<Target>;
     /**
-     * Tells what is there; nothing there gives undefined, not an error.
+     * Tells what is there; nothing there gives null, not an error.
      *
      * target is what to look at; options may end the call.
      */
-    stat(target: string | Target, options?: CallOptions): Promise<Info | undefined>;
+    stat(target: string | Target, options?: CallOptions): Promise<Info | null>;
     /**
      * Stat that does not follow the last link: type may be "symlink".
      *
      * target is what to look at; options say what it is relative to.
      */
-    lstat(target: string | Target, options?: ResolveOptions): Promise<Info | undefined>;
+    lstat(target: string | Target, options?: ResolveOptions): Promise<Info | null>;
     /**
      * Reads a whole file of at most 16 MB. Line endings stay as they are.
      *
@@ -315,7 +315,7 @@ declare namespace dsh {
   /** A small store of the plugin's own: nobody else sees it. It keeps its values while the plugin is parked and runs again; when the plugin is unmounted they are gone, and a new mount begins empty. */
   interface KvService {
     /**
-     * Gives the value of a key, undefined if there is none.
+     * Gives the value of a key, null if there is none.
      *
      *   - key: 1 to 512 bytes.
      */
@@ -373,7 +373,7 @@ declare namespace dsh {
     error(message: string, fields?: any): void;
   }
 
-  /** Lets a plugin wait. Its members are verbs of ctx itself, such as ctx.setTimeout(fn, 1000). Timers end with the plugin. ms is at most 2,147,483,647 (24.8 days). */
+  /** Timers, as members of ctx itself: ctx.setTimeout(fn, 1000). They end with the plugin. ms is at most 2,147,483,647 (24.8 days). */
   interface Timer {
     /** Calls fn once, with args, ms milliseconds from now, and gives a function that stops it. ms is 0 where it is left out. */
     setTimeout(fn: (...args: any[]) => void, ms?: number, ...args: any[]): () => Promise<void>;
@@ -395,7 +395,7 @@ declare namespace dsh {
     clearInterval(handle: () => Promise<void>): void;
   }
 
-  /** The view that a plugin has of the tools: it adds its own and reads what there is. It cannot call tools. ctx.tools is always there, without inject. */
+  /** Adds tools, and reads which there are. Tools cannot be called from here. ctx.tools is always there, without inject. */
   interface ToolsService {
     /** Adds the tool that harness.defineTool returned, and gives a function that removes it; harness.registerTool(ctx, tool) does the same. It throws where the name is taken, and says by whom. */
     register(tool: DefinedTool): () => Promise<void>;

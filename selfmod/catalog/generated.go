@@ -91,10 +91,10 @@ path is what to resolve; options say what it is relative to.`,
 					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
 					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
 				},
-				Result:    "Info | undefined",
-				Signature: "stat(target: string | Target, options?: CallOptions): Promise<Info | undefined>",
-				Summary:   "Tells what is there; nothing there gives undefined, not an error.",
-				Doc: `Tells what is there; nothing there gives undefined, not an error.
+				Result:    "Info | null",
+				Signature: "stat(target: string | Target, options?: CallOptions): Promise<Info | null>",
+				Summary:   "Tells what is there; nothing there gives null, not an error.",
+				Doc: `Tells what is there; nothing there gives null, not an error.
 
 target is what to look at; options may end the call.`,
 			},
@@ -106,8 +106,8 @@ target is what to look at; options may end the call.`,
 					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
 					{Name: "options", Type: "ResolveOptions", Optional: true, Doc: "Say what a path is relative to."},
 				},
-				Result:    "Info | undefined",
-				Signature: "lstat(target: string | Target, options?: ResolveOptions): Promise<Info | undefined>",
+				Result:    "Info | null",
+				Signature: "lstat(target: string | Target, options?: ResolveOptions): Promise<Info | null>",
 				Summary:   "Stat that does not follow the last link: type may be \"symlink\".",
 				Doc: `Stat that does not follow the last link: type may be "symlink".
 
@@ -282,8 +282,8 @@ target is the folder or file, which has to be there; callback gets the changes; 
 				},
 				Result:    "any",
 				Signature: "get(key: string): Promise<any>",
-				Summary:   "Gives the value of a key, undefined if there is none.",
-				Doc: `Gives the value of a key, undefined if there is none.
+				Summary:   "Gives the value of a key, null if there is none.",
+				Doc: `Gives the value of a key, null if there is none.
 
   - key: 1 to 512 bytes.`,
 			},
@@ -406,8 +406,8 @@ target is the folder or file, which has to be there; callback gets the changes; 
 	},
 	{
 		Key:     "timer",
-		Summary: "Lets a plugin wait.",
-		Doc:     "Lets a plugin wait. Its members are verbs of ctx itself, such as ctx.setTimeout(fn, 1000). Timers end with the plugin. ms is at most 2,147,483,647 (24.8 days).",
+		Summary: "Timers, as members of ctx itself: ctx.setTimeout(fn, 1000).",
+		Doc:     "Timers, as members of ctx itself: ctx.setTimeout(fn, 1000). They end with the plugin. ms is at most 2,147,483,647 (24.8 days).",
 		Facade:  true,
 		Methods: []Method{
 			{
@@ -480,8 +480,8 @@ interval(fn: () => void, ms: number): () => Promise<void>`,
 	},
 	{
 		Key:     "tools",
-		Summary: "The view that a plugin has of the tools: it adds its own and reads what there is.",
-		Doc:     "The view that a plugin has of the tools: it adds its own and reads what there is. It cannot call tools. ctx.tools is always there, without inject.",
+		Summary: "Adds tools, and reads which there are.",
+		Doc:     "Adds tools, and reads which there are. Tools cannot be called from here. ctx.tools is always there, without inject.",
 		Facade:  true,
 		Methods: []Method{
 			{

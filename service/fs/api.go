@@ -26,7 +26,7 @@ type ForPlugins interface {
 	// path is what to resolve; options say what it is relative to.
 	Resolve(ctx context.Context, path Path, options *ResolveOptions) (Target, error)
 
-	// Stat tells what is there; nothing there gives undefined, not an error.
+	// Stat tells what is there; nothing there gives null, not an error.
 	//
 	// target is what to look at; options may end the call.
 	Stat(ctx context.Context, target Path, options *CallOptions) (*Info, error)

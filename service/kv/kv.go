@@ -20,7 +20,7 @@ type KV interface {
 // keeps its values while the plugin is parked and runs again; when the plugin
 // is unmounted they are gone, and a new mount begins empty.
 type ForPlugins interface {
-	// Get gives the value of a key, undefined if there is none.
+	// Get gives the value of a key, null if there is none.
 	//
 	//   - key: 1 to 512 bytes.
 	Get(ctx context.Context, key string) (lossless.Text, error)

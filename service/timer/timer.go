@@ -16,9 +16,8 @@ import (
 // Timer marks that timers may be used.
 type Timer struct{}
 
-// ForPlugins lets a plugin wait. Its members are verbs of ctx itself, such as
-// ctx.setTimeout(fn, 1000). Timers end with the plugin. ms is at most
-// 2,147,483,647 (24.8 days).
+// ForPlugins are timers, as members of ctx itself: ctx.setTimeout(fn, 1000). They
+// end with the plugin. ms is at most 2,147,483,647 (24.8 days).
 type ForPlugins interface {
 	// SetTimeout calls fn once, with args, ms milliseconds from now, and gives a
 	// function that stops it. ms is 0 where it is left out.

@@ -239,18 +239,18 @@ func (p *projection) result(out *catalog.Method, m *types.Func, sig *types.Signa
 		if value, ok := generic(t, Module+"/service.Promise", 0); ok {
 			out.Kind, t = catalog.KindPromise, value
 		}
-		out.Result = p.orElse(t, "null", at)
+		out.Result = p.orNull(t, at)
 		return
 	}
-	out.Result = p.orElse(t, "undefined", at)
+	out.Result = p.orNull(t, at)
 	p.told(results[0], t, at)
 }
 
-// orElse is a type, and what it is where Go has a nil pointer.
-func (p *projection) orElse(t types.Type, nothing string, at place) string {
+// orNull is a type that is null where Go has a nil pointer.
+func (p *projection) orNull(t types.Type, at place) string {
 	text := p.ts(t, at)
 	if _, ok := t.(*types.Pointer); ok {
-		text += " | " + nothing
+		text += " | null"
 	}
 	return text
 }

@@ -12,8 +12,7 @@
 //     the parameter is a documented type of its own; and it says what the method
 //     gives, unless that is nothing, a disposer or such a type.
 //   - Fields have a JSON tag; omitempty, omitzero and *service.Signal make them
-//     optional; another pointer may be null, as may a property. The result of a
-//     method that is a pointer may be undefined.
+//     optional; another pointer may be null, as may a result that is one.
 //   - "//dsh:ts T" in the comment of a type says what it is in TypeScript; on a
 //     method of a service without a bind function, its whole signature, once for
 //     each overload. The types that it mentions are looked up in its package.
