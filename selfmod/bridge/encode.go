@@ -233,9 +233,6 @@ func (w *writer) fields(b []byte, v reflect.Value) ([]byte, error) {
 		if err != nil || f.t == signalType || f.empty != nil && f.empty(at) {
 			continue
 		}
-		if f.t.Kind() == reflect.Pointer && at.IsNil() && f.empty == nil {
-			continue // an optional member is left out rather than null
-		}
 		if !first {
 			b = append(b, ',')
 		}
