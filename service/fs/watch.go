@@ -137,7 +137,9 @@ func (w *watch) event(ev fsnotify.Event) {
 // settle finds out what became of all that is pending.
 func (w *watch) settle() {
 	w.watched.denied = w.deniedHere()
-	for _, path := range slices.Sorted(maps.Keys(w.pending)) {
+	paths := slices.Sorted(maps.Keys(w.pending))
+	w.prune(paths)
+	for _, path := range paths {
 		if one := w.pending[path]; !one.in.gone { // else its folder's going tells it
 			path, kind, err := w.look(one.in, one.name, w.created)
 			w.report(path, kind, err)
@@ -149,6 +151,7 @@ func (w *watch) settle() {
 	}
 	w.lost = false
 	w.ready = append(w.ready, Change{Path: w.display(w.top), Kind: Overflow})
+	w.prune(slices.Collect(maps.Keys(w.folders)))
 	for _, in := range slices.Collect(maps.Values(w.names)) {
 		if !in.gone {
 			w.report("", "", w.again(in, nil))
@@ -378,6 +381,21 @@ func (w *watched) below(f *folder, name, path string, info os.FileInfo, found ne
 		return nil // it may not be read, or it went meanwhile, which is told
 	}
 	return err
+}
+
+// prune drops the folders at paths that are others now. It comes before anything
+// is added: the system knows a folder that was moved by the watch that it had.
+func (w *watched) prune(paths []string) {
+	for _, path := range paths {
+		f, in := w.folders[path], w.folders[filepath.Dir(path)]
+		if f == nil || in == nil {
+			continue
+		}
+		info, err := in.dir.Lstat(filepath.Base(path))
+		if now, serr := f.dir.Stat("."); err != nil || serr != nil || !os.SameFile(info, now) {
+			w.drop(path)
+		}
+	}
 }
 
 func (w *watched) forget(f *folder, name string) {
