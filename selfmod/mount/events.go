@@ -56,13 +56,13 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 		opts = append(opts, cordis.Once())
 	}
 	return r.register(kindListener, func(id uint32, release func()) (*cordis.Handle, error) {
-		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode()}
+		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode(), guards: guardable()[p.Event]}
 		if p.Once {
 			l.consumed = release
 		}
 		h, err := ev.Listen(r.c, l.hear, opts...)
-		if err == nil && p.Event == tool.PreExecute.Name() {
-			r.addGuard(id)
+		if err == nil && l.guards {
+			r.addGuard(id, p.Event)
 		}
 		return h, err
 	})
@@ -74,13 +74,24 @@ type listener struct {
 	event    string
 	fn       uint32
 	mode     cordis.Mode
+	guards   bool   // what it answers is a decision
 	consumed func() // of a once-listener
 }
+
+// inside marks the context of everything that a listener does.
+type inside struct{ l *listener }
 
 func (l *listener) entry() string { return "the listener of " + l.event }
 
 // hear is the listener as the runtime calls it.
 func (l *listener) hear(ctx context.Context, arg any, next func(context.Context) (any, error)) (any, error) {
+	if ctx.Value(inside{l}) != nil {
+		// It is not asked about what it does itself: it would ask for ever.
+		if next != nil {
+			return next(ctx)
+		}
+		return nil, nil
+	}
 	if l.consumed != nil {
 		l.consumed()
 	}
@@ -123,7 +134,7 @@ func (l *listener) enter(ctx context.Context, args json.RawMessage, next func(co
 		payload = append(payload, `,"next":true`...)
 	}
 	payload = append(payload, '}')
-	return l.r.vm.Invoke(ctx, sandbox.Call{
+	return l.r.vm.Invoke(context.WithValue(ctx, inside{l}, true), sandbox.Call{
 		Kind: "listener", Run: l.r.id, Fn: l.fn, Args: payload, Entry: l.entry(),
 		Started: func(id uint64) func() {
 			if next == nil {
@@ -150,17 +161,17 @@ func (l *listener) enter(ctx context.Context, args json.RawMessage, next func(co
 func (l *listener) around(ctx context.Context, arg any, args json.RawMessage, next func(context.Context) (any, error)) (any, error) {
 	rest := &rest{next: next}
 	raw, err := l.enter(ctx, args, rest.ask)
-	if l.event != tool.PreExecute.Name() && rest.asked() && sandbox.IsCode(err, sandbox.CodeClosed) {
+	if !l.guards && rest.asked() && sandbox.IsCode(err, sandbox.CodeClosed) {
 		// It was unmounted, and the rest goes on without it. A guard's call is denied.
 		value, _, err := rest.outcome(ctx)
 		return value, err
 	}
-	switch l.event {
-	case tool.PreExecute.Name():
+	switch {
+	case l.guards:
 		return l.decision(ctx, arg, raw, err, rest)
-	case tool.AroundExecute.Name():
+	case l.event == tool.AroundExecute.Name():
 		return l.result(raw, err, rest)
-	case tool.PostExecute.Name():
+	case l.event == tool.PostExecute.Name():
 		return l.postDecision(raw, err)
 	}
 	return nil, fmt.Errorf("%s: a temporary Plugin cannot answer this event", l.event)
@@ -231,14 +242,10 @@ func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, e
 		err = readDecision(raw, &own)
 	}
 	if err != nil {
-		name := ""
-		if e, ok := arg.(*tool.Exec); ok {
-			name = e.Name
-		}
 		text := plain.Line(err.Error(), limits.SourceLine*2)
 		l.r.m.faults.add(text)
-		return tool.Deny(fmt.Sprintf("tool %q was denied because the guard of %s failed: %s. cordis_unmount %s removes the guard",
-			name, l.r.m.who(), text, l.r.m.ID)), nil
+		return tool.Deny(fmt.Sprintf("%s was denied because the guard of %s failed: %s. cordis_unmount %s removes the guard",
+			l.subject(arg), l.r.m.who(), text, l.r.m.ID)), nil
 	}
 	if own.Kind == tool.DecisionDeny {
 		own.Reason = l.signed(own.Reason)
@@ -255,6 +262,14 @@ func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, e
 		return nil, fmt.Errorf("%s: the rest of the chain gave no decision", l.event)
 	}
 	return tool.Stricter(theirs, own), nil
+}
+
+// subject is what a guard decides about, in messages.
+func (l *listener) subject(arg any) string {
+	if e, ok := arg.(*tool.Exec); ok {
+		return fmt.Sprintf("tool %q", e.Name)
+	}
+	return l.event
 }
 
 // signed adds to a refusal who refused, so that a caller who did not write the

@@ -33,11 +33,11 @@ type Mount struct {
 	Source string
 
 	set      *Set
-	cancel   context.CancelFunc // of the start
-	started  chan struct{}      // closed when the start has ended
-	guarding atomic.Bool        // has, or had until it is active again, a guard
-	upSince  atomic.Uint64      // newest call when a guard that was down came back
-	ending   atomic.Bool        // cordis_unmount was asked for
+	cancel   context.CancelFunc              // of the start
+	started  chan struct{}                   // closed when the start has ended
+	guarding atomic.Pointer[map[string]bool] // the events that it guards, or did until it is active again; nil: none
+	upSince  atomic.Uint64                   // newest call when a guard that was down came back
+	ending   atomic.Bool                     // cordis_unmount was asked for
 	console  console
 	faults   faults
 	queue    queue
@@ -225,7 +225,7 @@ func dependencies(declared []wire.Inject) ([]cordis.Dependency, error) {
 
 // apply is the body of the mount's fiber: one run.
 func (m *Mount) apply(c *cordis.Context, _ any) error {
-	guarded := m.guarding.Load()
+	guarded := m.guarding.Load() != nil
 	vm, err := m.machine(c.Context())
 	if err != nil {
 		return err
@@ -287,17 +287,6 @@ func (m *Mount) applied() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.up
-}
-
-// guard notes whether the mount denies calls while it is not active.
-func (m *Mount) guard(on bool) {
-	if m.guarding.Swap(on) != on {
-		if on {
-			m.set.guards.Add(1)
-		} else {
-			m.set.guards.Add(-1)
-		}
-	}
 }
 
 func (m *Mount) newRun(vm *sandbox.VM, c *cordis.Context) *run {

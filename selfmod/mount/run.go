@@ -58,8 +58,8 @@ type run struct {
 	effects       map[uint32]*effect
 	lateCallbacks atomic.Int32
 
-	guards map[uint32]bool // effects that guard calls
-	up     bool            // apply has succeeded
+	guards map[uint32]string // effects that guard, and what event
+	up     bool              // apply has succeeded
 	nexts  map[uint64]func(context.Context) (json.RawMessage, error)
 	execs  map[uint64]*tool.Exec
 
@@ -74,7 +74,7 @@ type effect struct {
 
 func newRun(m *Mount, vm *sandbox.VM, c *cordis.Context, id uint32) *run {
 	return &run{
-		m: m, id: id, vm: vm, c: c, over: make(chan struct{}), effects: map[uint32]*effect{}, guards: map[uint32]bool{},
+		m: m, id: id, vm: vm, c: c, over: make(chan struct{}), effects: map[uint32]*effect{}, guards: map[uint32]string{},
 		nexts: map[uint64]func(context.Context) (json.RawMessage, error){}, execs: map[uint64]*tool.Exec{},
 	}
 }
@@ -184,7 +184,7 @@ func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handl
 			r.counts[k].Add(-1)
 			r.mu.Lock()
 			delete(r.effects, id)
-			guarded := r.guards[id]
+			_, guarded := r.guards[id]
 			delete(r.guards, id)
 			r.mu.Unlock()
 			if guarded {
@@ -203,29 +203,12 @@ func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handl
 	return registered{id}, nil
 }
 
-// addGuard notes that an effect guards calls. A guard of the first apply counts
-// once that has succeeded: half a mount denies nothing by being down.
-func (r *run) addGuard(id uint32) {
-	r.mu.Lock()
-	r.guards[id] = true
-	r.mu.Unlock()
-	r.noteGuards()
-}
-
 // started notes that apply has succeeded.
 func (r *run) started() {
 	r.mu.Lock()
 	r.up = true
 	r.mu.Unlock()
 	r.noteGuards()
-}
-
-func (r *run) noteGuards() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.up {
-		r.m.guard(len(r.guards) > 0)
-	}
 }
 
 // effectNamed is the standing effect that a message names; nil: it is gone.

@@ -40,13 +40,14 @@ type Set struct {
 
 	guards atomic.Int32 // how many mounts are guarding
 
-	mu     sync.Mutex
-	next   int
-	mounts map[int]*Mount
-	gone   []Gone
-	deaths []death
-	work   sync.WaitGroup
-	waited bool // no new work
+	mu      sync.Mutex
+	next    int
+	watched map[string]bool // the events at which it denies what a mounted guard could not hear
+	mounts  map[int]*Mount
+	gone    []Gone
+	deaths  []death
+	work    sync.WaitGroup
+	waited  bool // no new work
 }
 
 // Gone is what became of an id that is used up.
@@ -93,7 +94,7 @@ func (s *Set) deniesWhileDown(e *tool.Exec) string {
 		return ""
 	}
 	for _, m := range s.List() {
-		if !m.guarding.Load() {
+		if !m.guards(tool.PreExecute.Name()) {
 			continue
 		}
 		if state := m.guardDown(e.Token); state != "" {
@@ -165,7 +166,7 @@ func (s *Set) Fate(id string) string {
 
 // forget takes a mount out of the list and remembers what became of it.
 func (s *Set) forget(m *Mount, what string) {
-	m.guard(false)
+	m.guard(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mounts, m.Number)

@@ -228,19 +228,22 @@ func (p *process) leave(c *call, err *Error) outcome {
 	return outcome{err: err}
 }
 
-// contextOf is the context of the innermost call of a chain that is under way in
-// the VM, else in any.
-func (p *process) contextOf(vm *VM, chain uint64) context.Context {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	calls := p.chains[chain]
-	for i := len(calls) - 1; i >= 0; i-- {
-		if calls[i].vm == vm {
-			return calls[i].ctx
+// contextOf is the context of what asks: of the innermost call of a chain that is
+// under way in the VM, else in any. What a call that has ended left behind has a
+// context of its own, and only the chain of that call.
+func (p *process) contextOf(vm *VM, chain uint64, orphan bool) context.Context {
+	if !orphan {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		calls := p.chains[chain]
+		for i := len(calls) - 1; i >= 0; i-- {
+			if calls[i].vm == vm {
+				return calls[i].ctx
+			}
 		}
-	}
-	if len(calls) > 0 {
-		return calls[len(calls)-1].ctx
+		if len(calls) > 0 {
+			return calls[len(calls)-1].ctx
+		}
 	}
 	return context.WithValue(context.Background(), chainKey{}, chain)
 }

@@ -99,6 +99,9 @@ const (
 	FlagSpent = 1 << iota
 	// FlagHandled on Late: see there.
 	FlagHandled
+	// FlagOrphan on HostSync, HostAsync and Send: no call that is under way asks, but
+	// what a call that has ended left behind.
+	FlagOrphan
 )
 
 // VerbPhase on Send: the call ID is in the phase that Payload names. The worker

@@ -100,8 +100,11 @@ func (m *mount) request(kind wire.Kind, callID, run, verb, payload string) (wire
 	}
 	f := wire.Frame{Kind: kind, Chain: m.top.chain, Mount: m.id, Run: uint32(n), Name: verb, Payload: []byte(payload)}
 	c := m.callOf(callID)
-	if c != nil {
+	switch caller := m.top.caller; {
+	case c != nil:
 		f.Chain = c.chain
+	case caller == nil || !m.w.open(caller):
+		f.Flags = wire.FlagOrphan
 	}
 	return f, c, nil
 }

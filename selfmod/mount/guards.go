@@ -1,0 +1,147 @@
+package mount
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// guardable are the waterfalls that plugins may listen to and that give a decision:
+// whether a tool may be called, a service may act. A mounted listener of one is a
+// guard: it can only tighten, and it fails closed.
+var guardable = sync.OnceValue(func() map[string]bool {
+	events := map[string]bool{}
+	for _, e := range cordis.Events() {
+		if !e.Listenable() || e.Mode() != cordis.ModeWaterfall {
+			continue
+		}
+		run, ok := reflect.TypeOf(e).MethodByName("Run")
+		if ok && run.Type.Out(0) == reflect.TypeFor[tool.Decision]() {
+			events[e.Name()] = true
+		}
+	}
+	return events
+})
+
+// addGuard notes that an effect guards an event. A guard of the first apply counts
+// once that has succeeded: half a mount denies nothing by being down.
+func (r *run) addGuard(id uint32, event string) {
+	r.m.set.watch(event)
+	r.mu.Lock()
+	r.guards[id] = event
+	r.mu.Unlock()
+	r.noteGuards()
+}
+
+func (r *run) noteGuards() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.up {
+		return
+	}
+	events := make(map[string]bool, len(r.guards))
+	for _, event := range r.guards {
+		events[event] = true
+	}
+	r.m.guard(events)
+}
+
+// guard notes what events the mount guards: while it is not active it denies them.
+func (m *Mount) guard(events map[string]bool) {
+	to := &events
+	if len(events) == 0 {
+		to = nil
+	}
+	had := m.guarding.Swap(to)
+	switch {
+	case had == nil && to != nil:
+		m.set.guards.Add(1)
+	case had != nil && to == nil:
+		m.set.guards.Add(-1)
+	}
+}
+
+// guards says whether the mount guards an event.
+func (m *Mount) guards(event string) bool {
+	events := m.guarding.Load()
+	return events != nil && (*events)[event]
+}
+
+// watch has an event denied while a mounted guard of it is down. The calls of
+// tools are looked after by the registry's guard.
+func (s *Set) watch(event string) {
+	if event == tool.PreExecute.Name() {
+		return
+	}
+	s.mu.Lock()
+	had := s.watched[event]
+	if s.watched == nil {
+		s.watched = map[string]bool{}
+	}
+	s.watched[event] = true
+	s.mu.Unlock()
+	ev, ok := cordis.LookupEvent(event)
+	if had || !ok {
+		return
+	}
+	_, err := ev.Listen(s.ctx, func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
+		before, denied := s.hearing(event)
+		if denied != nil {
+			return *denied, nil
+		}
+		v, err := next(ctx)
+		if err != nil {
+			return v, err
+		}
+		// One that went down meanwhile, or came back, may not have heard it.
+		after, denied := s.hearing(event)
+		if denied != nil {
+			return *denied, nil
+		}
+		for m, run := range before {
+			if now, guards := after[m]; guards && now != run {
+				return tool.Deny(denial(event, m, "being restarted")), nil
+			}
+		}
+		return v, nil
+	}, cordis.Prepend())
+	if err != nil { // the toolset goes, and its mounts with it
+		s.mu.Lock()
+		delete(s.watched, event)
+		s.mu.Unlock()
+	}
+}
+
+// hearing gives the mounts that guard an event, with their runs, or the denial if
+// one of them is down.
+func (s *Set) hearing(event string) (map[*Mount]*run, *tool.Decision) {
+	if s.guards.Load() == 0 {
+		return nil, nil
+	}
+	var up map[*Mount]*run
+	for _, m := range s.List() {
+		if !m.guards(event) {
+			continue
+		}
+		if state := m.guardDown(^tool.Token(0)); state != "" {
+			d := tool.Deny(denial(event, m, state))
+			return nil, &d
+		}
+		if up == nil {
+			up = map[*Mount]*run{}
+		}
+		m.mu.Lock()
+		up[m] = m.run
+		m.mu.Unlock()
+	}
+	return up, nil
+}
+
+func denial(event string, m *Mount, state string) string {
+	return fmt.Sprintf("%s was denied: %s listens to it and is %s, so nothing can be allowed; cordis_unmount %s removes its guard",
+		event, m.who(), state, m.ID)
+}
