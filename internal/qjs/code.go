@@ -25,28 +25,75 @@ func (vm *VM) CompileStripped(src, filename string) ([]byte, error) {
 }
 
 func (vm *VM) compile(src, filename string, strip int32) (code []byte, err error) {
-	if strings.IndexByte(filename, 0) >= 0 {
-		return nil, errors.New("compile: the file name has a zero byte")
-	}
 	err = vm.enter(func() error {
-		src = strings.ToValidUTF8(src, "\uFFFD")
-		text, name := vm.cBytes(src), vm.cBytes(strings.ToValidUTF8(filename, "\uFFFD"))
-		defer libc.Xfree(vm.tls, text)
-		defer libc.Xfree(vm.tls, name)
-		if text == 0 || name == 0 {
-			return outOfMemory()
-		}
-		lib.XJS_SetStripInfo(vm.tls, vm.rt, strip)
-		v := lib.XJS_Eval(vm.tls, vm.ctx, text, lib.Tsize_t(len(src)), name, lib.MJS_EVAL_TYPE_GLOBAL|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
-		lib.XJS_SetStripInfo(vm.tls, vm.rt, 0)
-		if isException(v) {
-			return vm.syntaxError()
+		v, err := vm.parse(src, filename, strip)
+		if err != nil {
+			return err
 		}
 		code, err = vm.writeBytecode(v)
 		vm.free(v)
 		return err
 	})
 	return code, err
+}
+
+// parse compiles a script and leaves it in the engine.
+func (vm *VM) parse(src, filename string, strip int32) (lib.TJSValue, error) {
+	if strings.IndexByte(filename, 0) >= 0 {
+		return undefined, errors.New("compile: the file name has a zero byte")
+	}
+	src = strings.ToValidUTF8(src, "\uFFFD")
+	text, name := vm.cBytes(src), vm.cBytes(strings.ToValidUTF8(filename, "\uFFFD"))
+	defer libc.Xfree(vm.tls, text)
+	defer libc.Xfree(vm.tls, name)
+	if text == 0 || name == 0 {
+		return undefined, outOfMemory()
+	}
+	lib.XJS_SetStripInfo(vm.tls, vm.rt, strip)
+	v := lib.XJS_Eval(vm.tls, vm.ctx, text, lib.Tsize_t(len(src)), name, lib.MJS_EVAL_TYPE_GLOBAL|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
+	lib.XJS_SetStripInfo(vm.tls, vm.rt, 0)
+	if isException(v) {
+		return undefined, vm.syntaxError()
+	}
+	return v, nil
+}
+
+// Script is a compiled script inside a VM. It is run once, or freed.
+type Script struct{ v Value }
+
+// Free gives up a script that is not to be run. It may be called again, and after
+// it has run.
+func (s Script) Free() { s.v.Free() }
+
+// CompileScript is Compile for a script that this VM itself runs: it stays where
+// it is.
+func (vm *VM) CompileScript(src, filename string) (Script, error) {
+	var s Script
+	err := vm.enter(func() error {
+		v, err := vm.parse(src, filename, 0)
+		if err == nil {
+			s.v = vm.keep(v)
+		}
+		return err
+	})
+	if err != nil {
+		s.Free()
+		return Script{}, err
+	}
+	return s, nil
+}
+
+// RunScript evaluates a compiled script and returns its completion value, which
+// the caller frees. The script cannot be run again.
+func (vm *VM) RunScript(s Script) (Value, error) {
+	return vm.run(func() (lib.TJSValue, error) {
+		script, ok := vm.values[s.v.id]
+		if !ok || s.v.vm != vm {
+			return undefined, errors.New("run script: it has been run or freed, or is another VM's")
+		}
+		delete(vm.values, s.v.id)
+		return vm.evalFunction(script)
+	})
 }
 
 func (vm *VM) writeBytecode(v lib.TJSValue) ([]byte, error) {
@@ -65,9 +112,14 @@ func (vm *VM) writeBytecode(v lib.TJSValue) ([]byte, error) {
 // RunBytecode evaluates a compiled script and returns its completion value,
 // which the caller frees. The bytecode is trusted; see the package comment.
 func (vm *VM) RunBytecode(code []byte) (Value, error) {
+	return vm.run(func() (lib.TJSValue, error) { return vm.evaluate(code) })
+}
+
+// run enters the VM for a value that the caller frees.
+func (vm *VM) run(f func() (lib.TJSValue, error)) (Value, error) {
 	var result Value
 	err := vm.enter(func() error {
-		v, err := vm.evaluate(code)
+		v, err := f()
 		if err != nil {
 			return err
 		}
@@ -109,7 +161,11 @@ func (vm *VM) evaluate(code []byte) (lib.TJSValue, error) {
 		vm.free(script)
 		return undefined, errors.New("run bytecode: it is not that of a script")
 	}
-	// EvalFunction takes the script over.
+	return vm.evalFunction(script)
+}
+
+// evalFunction runs a compiled script and takes it over.
+func (vm *VM) evalFunction(script lib.TJSValue) (lib.TJSValue, error) {
 	v := lib.XJS_EvalFunction(vm.tls, vm.ctx, script)
 	if isException(v) {
 		return undefined, vm.exception()

@@ -230,3 +230,48 @@ func TestRunJobs(t *testing.T) {
 	_, _, err := vm.RunJobs(1)
 	wantKind(t, err, KindInterrupted)
 }
+
+// TestScript: a script that stays in its VM keeps its file name and runs once.
+func TestScript(t *testing.T) {
+	vm, other := open(t, Options{}), open(t, Options{})
+	s, err := vm.CompileScript("(function () {\n  return new Error('x').stack\n})", "plugin.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.RunScript(s); err == nil {
+		t.Error("another VM ran it")
+	}
+	fn, err := vm.RunScript(s)
+	if err != nil || !fn.IsFunction() {
+		t.Fatalf("run: %v", err)
+	}
+	holdFunction(t, vm, "(f) => f()")
+	if stack, _, err := vm.Call(fn); err != nil || !strings.Contains(stack, "plugin.js:2:") {
+		t.Errorf("the stack is %q, %v", stack, err)
+	}
+	fn.Free()
+	if _, err := vm.RunScript(s); err == nil {
+		t.Error("it ran twice")
+	}
+	s.Free()
+	_, err = vm.CompileScript("return (", "plugin.js")
+	wantKind(t, err, KindSyntax)
+	freed, err := vm.CompileScript("1", "plugin.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	freed.Free()
+	if _, err := vm.RunScript(freed); err == nil {
+		t.Error("a freed one ran")
+	}
+	if _, err := vm.CompileScript("throw 1", "a\x00b"); err == nil {
+		t.Error("a file name with a zero byte was taken")
+	}
+	thrower, err := vm.CompileScript("throw new TypeError('ran')", "plugin.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vm.RunScript(thrower); err == nil || !strings.Contains(err.Error(), "ran") {
+		t.Errorf("it gave %v", err)
+	}
+}

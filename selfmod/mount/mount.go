@@ -180,7 +180,7 @@ func untouched(err error) error {
 func (m *Mount) load(ctx context.Context) (*sandbox.VM, wire.Loaded, error) {
 	for {
 		vm, loaded, err := m.set.cfg.Sandbox.Load(ctx, sandbox.Spec{
-			ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Events: listenable(),
+			ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source,
 		}, m)
 		e := new(sandbox.Error)
 		if !errors.As(err, &e) || e.Worker == 0 || e.Blamed || !m.set.died(e.Worker, time.Now()) || ctx.Err() != nil {

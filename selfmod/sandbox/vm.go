@@ -118,7 +118,6 @@ type Spec struct {
 	ID     string // "dyn-1"; names the mount in every message
 	File   string // the name that positions carry
 	Source string
-	Events map[string]string // event that plugins may listen to → its mode
 }
 
 // VM is one mount's virtual machine in one worker. When it dies, all calls fail
@@ -164,12 +163,9 @@ func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loa
 	if err != nil {
 		return nil, loaded, err
 	}
-	payload, err := json.Marshal(wire.LoadRequest{
-		File: spec.File, Source: spec.Source, MemoryMB: s.cfg.MemoryMB, VMTimeout: int64(s.cfg.VMTimeout), ID: spec.ID, Events: spec.Events,
+	payload := wire.AppendLoad(make([]byte, 0, len(spec.Source)+256), wire.LoadRequest{
+		ID: spec.ID, File: spec.File, Source: spec.Source, MemoryMB: s.cfg.MemoryMB, VMTimeout: s.cfg.VMTimeout,
 	})
-	if err != nil {
-		return nil, loaded, fmt.Errorf("load %s: %w", spec.ID, err)
-	}
 	vm := &VM{s: s, p: p, host: host}
 	vm.who.Store(&spec.ID)
 	s.mu.Lock()

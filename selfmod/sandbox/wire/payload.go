@@ -23,15 +23,38 @@ type Lock struct {
 	Memory   string `json:"memory"`   // "+1024 MiB", or why not
 }
 
-// LoadRequest is the payload of Load.
+// LoadRequest is the payload of Load; see [AppendLoad].
 type LoadRequest struct {
-	File      string            `json:"file"`      // the name that positions carry
-	Source    string            `json:"source"`    // the body of an async function
-	MemoryMB  int               `json:"memoryMB"`  // heap of the VM
-	VMTimeout int64             `json:"vmTimeout"` // nanoseconds inside the engine, per entry
-	ID        string            `json:"id"`        // "dyn-1": for texts
-	Events    map[string]string `json:"events"`    // event that plugins may listen to → its mode
-	Traps     map[string]string `json:"traps,omitempty"`
+	ID        string        // "dyn-1": for texts
+	File      string        // the name that positions carry
+	Source    string        // the body of an async function
+	MemoryMB  int           // heap of the VM
+	VMTimeout time.Duration // inside the engine, per entry
+}
+
+// AppendLoad appends the payload of Load to b: numbers, lengths, texts.
+func AppendLoad(b []byte, l LoadRequest) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(l.MemoryMB))
+	b = binary.LittleEndian.AppendUint64(b, uint64(l.VMTimeout))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.ID)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.File)))
+	return append(append(append(b, l.ID...), l.File...), l.Source...)
+}
+
+// CutLoad reads the payload of Load.
+func CutLoad(b []byte) (LoadRequest, error) {
+	const head = 4 + 8 + 4 + 4
+	if len(b) < head {
+		return LoadRequest{}, errors.New("read load: no head")
+	}
+	l := LoadRequest{MemoryMB: int(binary.LittleEndian.Uint32(b)), VMTimeout: time.Duration(binary.LittleEndian.Uint64(b[4:]))}
+	id, file := uint64(binary.LittleEndian.Uint32(b[12:])), uint64(binary.LittleEndian.Uint32(b[16:]))
+	b = b[head:]
+	if id+file > uint64(len(b)) {
+		return LoadRequest{}, errors.New("read load: the texts are shorter than it says")
+	}
+	l.ID, l.File, l.Source = string(b[:id]), string(b[id:id+file]), string(b[id+file:])
+	return l, nil
 }
 
 // Loaded is the value of a successful Load.

@@ -32,14 +32,14 @@ import (
 )
 
 // Protocol is the version that both sides must have; a handshake compares it.
-const Protocol = 1
+const Protocol = 2
 
 // Kind says what a frame is.
 type Kind uint8
 
 // From the host to the worker.
 const (
-	// Load asks for a VM for Mount: payload is a [LoadRequest]. Answered by Result.
+	// Load asks for a VM for Mount: payload is a LoadRequest, see [AppendLoad]. Answered by Result.
 	Load Kind = 1 + iota
 	// Apply runs the plugin's apply as run Run: payload is the bindings, a JSON
 	// object from service name to binding. Answered by Result.

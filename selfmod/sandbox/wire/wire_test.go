@@ -76,6 +76,16 @@ func TestPayloads(t *testing.T) {
 	if err != nil || fn != 7 || string(args) != "{}" {
 		t.Errorf("invoke: %d, %q, %v", fn, args, err)
 	}
+	load := wire.LoadRequest{ID: "dyn-1", File: "f.js", Source: "return 1", MemoryMB: 64, VMTimeout: time.Second}
+	payload := wire.AppendLoad(nil, load)
+	if got, err := wire.CutLoad(payload); err != nil || got != load {
+		t.Errorf("load: %+v, %v", got, err)
+	}
+	for _, n := range []int{0, 19, 22, 28} {
+		if got, err := wire.CutLoad(payload[:n]); err == nil {
+			t.Errorf("%d bytes of a load were read: %+v", n, got)
+		}
+	}
 	text, fault, err := wire.Value(wire.Ok([]byte(`{"a":1}`)))
 	if err != nil || fault != nil || string(text) != `{"a":1}` {
 		t.Errorf("success: %s, %v, %v", text, fault, err)

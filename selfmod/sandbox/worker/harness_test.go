@@ -217,9 +217,9 @@ func (h *host) must(f wire.Frame) string {
 
 // loadFrame asks for a mount with a limit inside the engine.
 func loadFrame(mount uint32, source string, limit time.Duration) wire.Frame {
-	payload, _ := json.Marshal(wire.LoadRequest{
+	payload := wire.AppendLoad(nil, wire.LoadRequest{
 		File: fmt.Sprintf("cordis-mount-dyn-%d.js", mount), Source: source, MemoryMB: 64,
-		VMTimeout: int64(limit), ID: fmt.Sprintf("dyn-%d", mount),
+		VMTimeout: limit, ID: fmt.Sprintf("dyn-%d", mount),
 	})
 	return wire.Frame{Kind: wire.Load, Mount: mount, Payload: payload}
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,8 +68,9 @@ func (w *worker) frameLoad(f wire.Frame) error {
 		calls: map[uint64]*call{}, asyncs: map[uint64]*async{}, lates: map[uint64]uint64{},
 		runs: map[uint32]struct{}{}, peers: map[*mount]struct{}{}, promises: map[string]promise{},
 	}
-	if err := json.Unmarshal(f.Payload, &m.load); err != nil {
-		return fmt.Errorf("%w: load request: %w", ErrProtocol, err)
+	var err error
+	if m.load, err = wire.CutLoad(f.Payload); err != nil {
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	if m.load.ID != "" {
 		m.label = m.load.ID
@@ -81,7 +81,7 @@ func (w *worker) frameLoad(f wire.Frame) error {
 	if m.load.MemoryMB <= 0 {
 		m.load.MemoryMB = limits.VMMemoryMB
 	}
-	if m.limit = time.Duration(m.load.VMTimeout); m.limit <= 0 {
+	if m.limit = m.load.VMTimeout; m.limit <= 0 {
 		m.limit = limits.VMTimeout
 	}
 	w.mu.Lock()
@@ -133,7 +133,7 @@ func (m *mount) body(c *call) (string, bool, error) {
 		return "", false, err
 	}
 	m.positions = unit.Positions
-	fn, err := m.vm.RunBytecode(unit.Code)
+	fn, err := m.vm.RunScript(unit.Code)
 	if err != nil {
 		return "", false, err
 	}
@@ -143,13 +143,7 @@ func (m *mount) body(c *call) (string, bool, error) {
 			Message: "a bracket that nothing opened ends the function that the code runs in"}
 	}
 	c.typeScript = unit.TypeScript
-	about, err := json.Marshal(map[string]any{
-		"mount": m.id, "id": m.load.ID, "events": m.load.Events, "traps": m.load.Traps,
-	})
-	if err != nil {
-		return "", false, fmt.Errorf("encode load: %w", err)
-	}
-	return m.vm.Call("load", c.text, fn, string(about))
+	return m.vm.Call("load", c.text, fn, runText(m.id))
 }
 
 // poke makes the engine look at its clock. It runs on the watchdog's goroutine;
@@ -255,6 +249,6 @@ func (w *worker) closeMount(m *mount) {
 		w.result(unload, wire.Ok(nil), wire.Stats{}, 0)
 	}
 	if vm != nil {
-		vm.Close()
+		w.spare.retire(vm)
 	}
 }

@@ -152,7 +152,9 @@ func (w *worker) newVM(memoryMB int, part string) (*qjs.VM, error) {
 // spares keeps VMs ready, so that a mount does not wait for one: as many that
 // have run a part with a hint as of those that have run none. They are made one
 // at a time while nothing else runs, from the first Load on, with the memory
-// limit of the last Load.
+// limit of the last Load. VMs that are of no more use are closed then, too. Both
+// wait until nothing has run for a while, as long as some are ready: what runs
+// next should not have to share the processor with them.
 type spares struct {
 	w        *worker
 	kinds    []string // the parts, "" first
@@ -163,8 +165,20 @@ type spares struct {
 	mu       sync.Mutex
 	memoryMB int
 	ready    map[string][]*qjs.VM // by kind
+	old      []*qjs.VM            // to be closed
 	stopped  bool
+	rest     *time.Timer // wakes
 }
+
+const (
+	// restAfter is how long nothing must have run.
+	restAfter = 2 * time.Millisecond
+	// fewSpares are made without waiting for that.
+	fewSpares = 2
+	// maxOld and maxOldBytes bound what waits to be closed.
+	maxOld      = 8
+	maxOldBytes = 2 << 20
+)
 
 func newSpares(w *worker, want int) *spares {
 	switch {
@@ -180,10 +194,13 @@ func newSpares(w *worker, want int) *spares {
 
 // idleSpares is newSpares without the goroutine.
 func idleSpares(w *worker, want int) *spares {
-	return &spares{
+	s := &spares{
 		w: w, kinds: append([]string{""}, w.parts.hints()...), want: want, wake: make(chan struct{}, 1),
 		finished: make(chan struct{}), ready: map[string][]*qjs.VM{},
 	}
+	s.rest = time.AfterFunc(time.Hour, s.work)
+	s.rest.Stop()
+	return s
 }
 
 // take returns a VM with the memory limit, if it can be one that is ready, and of
@@ -229,6 +246,49 @@ func closeAll(ready map[string][]*qjs.VM) {
 
 // kick is told that nothing runs.
 func (s *spares) kick() {
+	s.mu.Lock()
+	n := s.count()
+	idle := s.stopped || s.memoryMB == 0 || n >= s.want && len(s.old) == 0
+	soon := n < min(fewSpares, s.want)
+	if !idle && !soon {
+		s.rest.Reset(restAfter)
+	}
+	s.mu.Unlock()
+	if !idle && soon {
+		s.work()
+	}
+}
+
+// retire closes a VM that nothing uses any more, later if that can wait.
+func (s *spares) retire(vm *qjs.VM) {
+	size, _ := vm.Memory()
+	s.mu.Lock()
+	later := !s.stopped && s.want > 0 && len(s.old) < maxOld && size <= maxOldBytes && !vm.Broken()
+	if later {
+		s.old = append(s.old, vm)
+	}
+	s.mu.Unlock()
+	if !later {
+		vm.Close()
+	}
+}
+
+// useless takes a VM that is to be closed, nil for none.
+func (s *spares) useless() *qjs.VM {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.old)
+	if n == 0 {
+		return nil
+	}
+	vm := s.old[n-1]
+	s.old[n-1] = nil
+	s.old = s.old[:n-1]
+	return vm
+}
+
+// work lets the goroutine of the spares look what there is to do.
+func (s *spares) work() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -269,6 +329,10 @@ func (s *spares) fill() {
 			return
 		}
 		for s.w.run.isIdle() {
+			if vm := s.useless(); vm != nil {
+				vm.Close()
+				continue
+			}
 			memoryMB, kind := s.missing()
 			if memoryMB == 0 {
 				break
@@ -299,10 +363,14 @@ func (s *spares) stop() {
 	<-s.finished
 	s.mu.Lock()
 	s.stopped = true
+	s.rest.Stop()
 	ready := s.ready
 	s.ready = nil
 	s.mu.Unlock()
 	closeAll(ready)
+	for vm := s.useless(); vm != nil; vm = s.useless() {
+		vm.Close()
+	}
 }
 
 // parts are what the prelude's core asks for when it is first needed, compiled

@@ -34,9 +34,9 @@ const (
 
 // Engine compiles one script.
 type Engine interface {
-	// Compile returns bytecode that keeps the file name; source that does not
-	// parse is a *qjs.Error.
-	Compile(source, file string) ([]byte, error)
+	// CompileScript keeps the file name; source that does not parse is a
+	// *qjs.Error.
+	CompileScript(source, file string) (qjs.Script, error)
 }
 
 var _ Engine = (*qjs.VM)(nil)
@@ -44,8 +44,8 @@ var _ Engine = (*qjs.VM)(nil)
 // Unit is compiled source.
 type Unit struct {
 	// Code is a script whose completion value is the async function, unless the
-	// source's own brackets end the function early.
-	Code []byte
+	// source's own brackets end the function early. The caller runs or frees it.
+	Code qjs.Script
 	// TypeScript is true when the source is TypeScript and no JavaScript.
 	TypeScript bool
 	Positions  *Positions
@@ -67,7 +67,7 @@ func Source(engine Engine, source, file string) (*Unit, error) {
 		return nil, fault(source, file, s.tooDeep,
 			fmt.Sprintf("the source is nested deeper than %d brackets", limits.SourceNesting), "")
 	}
-	code, err := engine.Compile(before+source+after, file)
+	code, err := engine.CompileScript(before+source+after, file)
 	if err == nil {
 		return &Unit{Code: code, Positions: &Positions{file: file}}, nil
 	}
@@ -101,7 +101,7 @@ func viaTypeScript(engine Engine, source, file string, s scanned, refused *qjs.E
 		return nil, explain(source, file, s, *problem)
 	}
 	positions := &Positions{file: file, source: newIndex(source), generated: strings.Split(out.code, "\n"), mapping: out.mapping}
-	code, err := engine.Compile(out.code, file)
+	code, err := engine.CompileScript(out.code, file)
 	if err != nil {
 		e, ok := syntax(err)
 		if !ok {

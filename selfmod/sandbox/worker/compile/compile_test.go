@@ -59,7 +59,7 @@ func runSource(t *testing.T, source string) (*Unit, ended) {
 	if err != nil {
 		t.Fatalf("compile: %v", err)
 	}
-	fn, err := vm.RunBytecode(unit.Code)
+	fn, err := vm.RunScript(unit.Code)
 	if err != nil || !fn.IsFunction() {
 		t.Fatalf("run: %v", err)
 	}

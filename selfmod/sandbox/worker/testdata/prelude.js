@@ -67,8 +67,8 @@
   globalThis.console = { log: (text) => native('console', 'log', String(text)) };
 
   const ops = {
-    load: (id, fn, about) => {
-      host.about = JSON.parse(about);
+    load: (id, fn, mount) => {
+      host.about = { mount: +mount };
       return answer(id, fn, (p) => {
         plugin = p || {};
         return { name: plugin.name || '', inject: [] };
