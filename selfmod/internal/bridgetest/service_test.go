@@ -12,6 +12,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/service"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // Shapes is the value of the service.
@@ -62,6 +63,18 @@ var Service = cordis.NewService[*Shapes]("shapes", cordis.PluginInterface(func(s
 
 // Secret is a service that plugins may not inject.
 var Secret = cordis.NewService[*Shapes]("shapes-secret")
+
+// Reading is what a policy decides about.
+type Reading struct {
+	Path string `json:"path"`
+	By   string `json:"by"`
+}
+
+// ReadIntent is asked before something is read, Observed told afterwards.
+var (
+	ReadIntent = cordis.NewWaterfall[Reading, tool.Decision]("shapes/read-intent", cordis.ForPlugins())
+	Observed   = cordis.NewEmit[Reading]("shapes/observed", cordis.ForPlugins())
+)
 
 // Mode is a union.
 type Mode string
@@ -160,7 +173,12 @@ func (f *forPlugins) Big(_ context.Context, n int) (string, error) {
 	return strings.Repeat("x", n), nil
 }
 
-func (f *forPlugins) Read(_ context.Context, target Place, o *Options) (string, error) {
+func (f *forPlugins) Read(ctx context.Context, target Place, o *Options) (string, error) {
+	by, _ := tool.MountOf(f.c)
+	if err := service.Ask(ctx, f.c, ReadIntent, "SHAPES_DENIED", Reading{Path: target.Path, By: by.ID}); err != nil {
+		return "", err
+	}
+	Observed.Emit(ctx, f.c, Reading{Path: target.Path, By: by.ID})
 	if o == nil {
 		return target.Path, nil
 	}
