@@ -277,7 +277,7 @@ declare namespace dsh {
     /**
      * Finds files (not folders) by pattern: * ? [a-z] {a,b} within a name, ** for any folders. Hidden files match; links to folders are not entered. The paths are sorted and can be passed to every method.
      *
-     * pattern is such as "src/** /*.ts"; options narrow the search.
+     * pattern is such as "src/**\/*.ts"; options narrow the search.
      */
     glob(pattern: string, options?: GlobOptions): Promise<Matches>;
     /**
@@ -610,14 +610,14 @@ declare namespace dsh {
     /** the body, decoded to text. */
     body: FetchBody;
     /** Tells that content was cut at maxChars. */
-    truncated: boolean;
+    truncated?: boolean;
   }
 
   /** Narrow a search. */
   interface GlobOptions {
     /** the folder that the pattern starts at; the first root by default. */
     cwd?: string | Target;
-    /** patterns of files and folders to leave out, such as "** /node_modules". */
+    /** patterns of files and folders to leave out, such as "**\/node_modules". */
     exclude?: string[];
     /** the most paths: 1,000 by default, at most 10,000. */
     limit?: number;
@@ -874,7 +874,7 @@ declare namespace dsh {
     /** the pages found, the best first. */
     sources: SearchSource[];
     /** Tells that sources or texts were left out. */
-    truncated: boolean;
+    truncated?: boolean;
   }
 
   /** One page that was found. */

@@ -942,9 +942,9 @@ interface FetchResult {
   /** the body, decoded to text. */
   body: FetchBody;
   /** Tells that content was cut at maxChars. */
-  truncated: boolean;
+  truncated?: boolean;
 }`,
-		Short: "FetchResult { url: string; statusCode: number; contentType?: string; body: FetchBody; truncated: boolean }",
+		Short: "FetchResult { url: string; statusCode: number; contentType?: string; body: FetchBody; truncated?: boolean }",
 		Doc:   "A page.",
 	},
 	{
@@ -953,7 +953,7 @@ interface FetchResult {
 interface GlobOptions {
   /** the folder that the pattern starts at; the first root by default. */
   cwd?: string | Target;
-  /** patterns of files and folders to leave out, such as "** /node_modules". */
+  /** patterns of files and folders to leave out, such as "**\/node_modules". */
   exclude?: string[];
   /** the most paths: 1,000 by default, at most 10,000. */
   limit?: number;
@@ -1366,9 +1366,9 @@ interface SearchResult {
   /** the pages found, the best first. */
   sources: SearchSource[];
   /** Tells that sources or texts were left out. */
-  truncated: boolean;
+  truncated?: boolean;
 }`,
-		Short: "SearchResult { content?: string; sources: SearchSource[]; truncated: boolean }",
+		Short: "SearchResult { content?: string; sources: SearchSource[]; truncated?: boolean }",
 		Doc:   "What a search provider found.",
 	},
 	{

@@ -259,7 +259,7 @@ func (g *registry) choose(wanted, configured string) (*entry, error) {
 		return nil, fail(CodeUnavailable, "none of the %s providers is available now: %s", g.what, ids(all))
 	case g.what == "search":
 		return nil, fail(CodeUnavailable, "there is no search provider, and none that works without a key. To add one, register it in a plugin that injects web: "+
-			"ctx.web.registerSearchProvider('my-search', async ({ query, maxResults }) => ({ sources: [{ url, title, snippet }], truncated: false })), "+
+			"ctx.web.registerSearchProvider('my-search', async ({ query, maxResults }) => ({ sources: [{ url, title, snippet }] })), "+
 			"which asks a search API, with its key in the headers of ctx.web.fetch")
 	}
 	return nil, fail(CodeUnavailable, "there is no %s provider", g.what)
@@ -299,11 +299,15 @@ func (e *entry) call(ctx context.Context, limit time.Duration, timeout, failed, 
 	}
 	defer done()
 	err = guarded(func() error { return fn(in) })
-	if err == nil || service.CodeOf(err) != "" {
+	code := service.CodeOf(err)
+	if err == nil || strings.HasPrefix(code, "WEB_") {
 		return err
 	}
 	if over := ended(ctx, timeout, what); over != nil {
 		return over
+	}
+	if code != "" {
+		return err
 	}
 	return fail(failed, "the %s provider %q failed: %w", e.what, e.id, err)
 }

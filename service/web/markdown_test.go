@@ -206,6 +206,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	u, _ := url.Parse("https://example.com/a/b")
 	f.Fuzz(func(t *testing.T, page string) {
+		page = strings.ToValidUTF8(page, "") // as decode gives it
 		for _, format := range []FetchFormat{FormatText, FormatMarkdown} {
 			out, err := convert(t.Context(), page, u, format)
 			if err != nil && service.CodeOf(err) != CodeFetchFailed {

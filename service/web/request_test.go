@@ -139,10 +139,13 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: got %s, %v", text, back, err)
 		}
 	}
-	for _, text := range []string{`7`, `null7`, `["http://a/"]`, `{"url":"http://a/","body":"x"}`, `{"url":7}`} {
+	for text, says := range map[string]string{
+		`7`: "it cannot be number", `["http://a/"]`: "it cannot be array", `{"url":7}`: "url cannot be number",
+		`{"url":"a","body":"x"}`: `no member "body"`, `{"url":"a","signal":{}}`: "second argument", `{"url":"a","timeoutMs":1.5}`: "timeoutMs cannot be",
+	} {
 		var got FetchTarget
-		if err := json.Unmarshal([]byte(text), &got); err == nil {
-			t.Errorf("%s is taken for %v", text, got)
+		if err := json.Unmarshal([]byte(text), &got); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error that says %q", text, err, says)
 		}
 	}
 	var q SearchTarget

@@ -2,8 +2,11 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/service"
@@ -70,10 +73,21 @@ func either(text []byte, s *string, whole any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(whole); err != nil {
-		return fmt.Errorf("read request: %w", err)
+	err := d.Decode(whole)
+	if mistaken := new(json.UnmarshalTypeError); errors.As(err, &mistaken) {
+		return fmt.Errorf("%s cannot be %s", cmp.Or(mistaken.Field, "it"), mistaken.Value)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	switch {
+	case unknown && name == `"signal"`:
+		return errors.New("signal goes into the options, the second argument")
+	case unknown:
+		return fmt.Errorf("it has no member %s", name)
+	}
+	return fmt.Errorf("read request: %w", err)
 }
 
 // FetchOptions are the parts of a request beside its URL.
@@ -125,7 +139,7 @@ type FetchResult struct {
 	// Body is the body, decoded to text.
 	Body FetchBody `json:"body"`
 	// Truncated tells that content was cut at maxChars.
-	Truncated bool `json:"truncated"`
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // SearchRequest is what to search for.
@@ -165,7 +179,7 @@ type SearchResult struct {
 	// Sources are the pages found, the best first.
 	Sources []SearchSource `json:"sources"`
 	// Truncated tells that sources or texts were left out.
-	Truncated bool `json:"truncated"`
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // SearchSource is one page that was found.
