@@ -76,8 +76,7 @@ var nobody = []struct {
 	but      []string
 	why      string
 }{
-	{"internal/calls", []string{"limits", "internal/plain"}, "reads scripts of tool calls; it makes none"},
-	{"cli", []string{"internal/calls", "cli", "cmd/dsh"}, "commands are the top of the program"},
+	{"cli", []string{"cli", "cmd/dsh"}, "commands are the top of the program"},
 	{"internal/gen/...", []string{"internal/gen/..."}, "the shipped binary links none of the generators"},
 	{"github.com/stretchr/testify/...", nil, "tests compare with go-cmp and say what they got and wanted"},
 }
