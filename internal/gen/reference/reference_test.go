@@ -141,9 +141,13 @@ func TestBudget(t *testing.T) {
 	old := parts
 	t.Cleanup(func() { parts = old })
 	parts = slices.Clone(parts)
-	parts[0].budget = 10
+	parts[1].budget = 10
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &surface.Surface{Services: catalog.Services, Events: catalog.Events, Types: catalog.Types}
-	l, err := start(t.Context(), s)
+	l, err := start(t.Context(), root, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +175,29 @@ func TestHasWord(t *testing.T) {
 	} {
 		if got := hasWord(c.text, c.word); got != c.want {
 			t.Errorf("hasWord(%q, %q) = %v", c.text, c.word, got)
+		}
+	}
+}
+
+// TestReportsFit: with every service running nothing of the api and of the events is cut.
+func TestReportsFit(t *testing.T) {
+	s := &surface.Surface{Services: catalog.Services, Events: catalog.Events, Types: catalog.Types}
+	l, err := start(t.Context(), ".", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, args := range []string{`{"what":"api"}`, `{"what":"events"}`} {
+		text, err := l.report(t.Context(), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.Index(text, "(cut"); i >= 0 {
+			t.Errorf("cordis_inspect %s: %d bytes, and yet %s", args, len(text), text[i:])
 		}
 	}
 }

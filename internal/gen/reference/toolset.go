@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/gen/surface"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/schema"
 	"github.com/dsh-go/dsh/selfmod"
@@ -20,13 +24,14 @@ import (
 // live is a runtime with the toolset and with every service of a surface, whose
 // values are nil: nothing calls them.
 type live struct {
+	dir      string // of the module
 	root     *cordis.Context
 	registry *tool.Registry
 }
 
 // start makes the catalog that this program carries that of s, and a runtime
 // that reports on it.
-func start(ctx context.Context, s *surface.Surface) (*live, error) {
+func start(ctx context.Context, dir string, s *surface.Surface) (*live, error) {
 	catalog.Services, catalog.Events, catalog.Types, catalog.Context = s.Services, s.Events, s.Types, Verbs
 	root := cordis.New()
 	services := &cordis.Plugin{Name: "services", Apply: func(c *cordis.Context, _ any) error {
@@ -53,7 +58,7 @@ func start(ctx context.Context, s *surface.Surface) (*live, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("find tools: %w", err), (&live{root: root}).stop(ctx))
 	}
-	return &live{root, registry}, nil
+	return &live{dir, root, registry}, nil
 }
 
 func (l *live) stop(ctx context.Context) error {
@@ -115,6 +120,7 @@ func indented(s *schema.Schema) (string, error) {
 // part is one text that a model reads.
 type part struct {
 	name   string
+	what   string
 	when   string
 	budget int // tokens
 	text   func(ctx context.Context, l *live) (string, error)
@@ -135,20 +141,37 @@ func report(args string) func(context.Context, *live) (string, error) {
 	return func(ctx context.Context, l *live) (string, error) { return l.report(ctx, args) }
 }
 
+// instructions are what dsh mcp tells a client at the start.
+func instructions(_ context.Context, l *live) (string, error) {
+	text, err := os.ReadFile(filepath.Join(l.dir, "serve", "mcp", "instructions.md"))
+	if err != nil {
+		return "", fmt.Errorf("read instructions: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
 // parts are measured in bytes/4. A budget is raised only with a reason in the
 // commit: everything here is read by every model, again and again.
 var parts = []part{
-	{"cordis_inspect", "every request", 700, definition("cordis_inspect")},
-	{"cordis_mount", "every request", 2600, definition("cordis_mount")},
-	{"cordis_unmount", "every request", 400, definition("cordis_unmount")},
-	{`cordis_inspect {}`, "when it is called", 3500, report(`{}`)},
-	{`cordis_inspect {"what":"api"}`, "when it is called", 2250, report(`{"what":"api"}`)},
-	{`cordis_inspect {"what":"events"}`, "when it is called", 1500, report(`{"what":"events"}`)},
+	{"instructions", "what the server is for (MCP)", "at the start", 350, instructions},
+	{"cordis_inspect", "name, description, parameters", "in every request", 600, definition("cordis_inspect")},
+	{"cordis_mount", "name, description, parameters", "in every request", 2400, definition("cordis_mount")},
+	{"cordis_unmount", "name, description, parameters", "in every request", 250, definition("cordis_unmount")},
+	{`cordis_inspect {}`, "all sections, each cut to its share", "when called", limits.ReportAll / 4, report(`{}`)},
+	{`cordis_inspect {"what":"api"}`, "every method, every shape that it mentions", "when called", limits.ReportAPI / 4, report(`{"what":"api"}`)},
+	{`cordis_inspect {"what":"events"}`, "every event, every shape that it mentions", "when called", 1500, report(`{"what":"events"}`)},
 }
 
 const toolsetText = "What the toolset costs the model that uses it, in tokens (bytes/4), with all services running and\n" +
-	"nothing mounted. The budgets stand in `internal/gen/reference`; what passes its budget ends the\n" +
-	"generator, so that the texts do not creep."
+	"nothing mounted. What passes its budget ends the generator, so that the texts do not creep. The texts\n" +
+	"themselves are in [tools.md](tools.md), [services.md](services.md) and [events.md](events.md)."
+
+// bounded says what depends on what is mounted.
+var bounded = fmt.Sprintf(`
+What depends on the plugin has a bound instead: the answer of cordis_mount %s characters beside the
+schemas of its tools, the receipt of cordis_unmount %s, a report on one name %s, on everything %s.
+The source of a mount is shown whole, and an error's text has at most %s.
+`, surface.Count(limits.MountAnswer), surface.Count(limits.Receipt), surface.Count(limits.ReportName), surface.Count(limits.ReportAll), surface.Count(limits.ErrorText))
 
 const cacheText = `
 ## Effect on the prompt cache
@@ -173,11 +196,11 @@ at the beginning, or registers one tool with a parameter instead of many.
 func (l *live) toolsetPage(ctx context.Context, s *surface.Surface) (string, error) {
 	var b strings.Builder
 	b.WriteString(head("The toolset", toolsetText))
-	b.WriteString("\n| What the model reads | When | Tokens | Budget |\n|---|---|---|---|\n")
-	all := parts
+	b.WriteString("\n| Part | What the model sees | When | Tokens | Budget |\n|---|---|---|---|---|\n")
+	all := slices.Clone(parts)
 	for _, v := range s.Services {
 		args := fmt.Sprintf(`{"what":"api","name":%q}`, v.Key)
-		all = append(all, part{"cordis_inspect " + args, "when it is called", 1500, report(args)})
+		all = append(all, part{"cordis_inspect " + args, "its methods with their docs", "when called", limits.ReportName / 4, report(args)})
 	}
 	var errs []error
 	for _, p := range all {
@@ -189,8 +212,8 @@ func (l *live) toolsetPage(ctx context.Context, s *surface.Surface) (string, err
 		if tokens > p.budget {
 			errs = append(errs, fmt.Errorf("%s costs %d tokens, and its budget is %d: shorten it, or raise the budget in internal/gen/reference/toolset.go and say why", p.name, tokens, p.budget))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.name, p.when, surface.Count(int64(tokens)), surface.Count(int64(p.budget)))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", p.name, p.what, p.when, surface.Count(int64(tokens)), surface.Count(int64(p.budget)))
 	}
-	b.WriteString(cacheText)
+	b.WriteString(bounded + cacheText)
 	return b.String(), errors.Join(errs...)
 }

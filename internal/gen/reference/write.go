@@ -61,12 +61,12 @@ func Generate(ctx context.Context, root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files["docs/reference/config.md"] = []byte(config)
-	return files, livePages(ctx, s, files)
+	return files, livePages(ctx, root, s, files)
 }
 
 // livePages adds the pages that ask a running toolset.
-func livePages(ctx context.Context, s *surface.Surface, files map[string][]byte) (err error) {
-	l, err := start(ctx, s)
+func livePages(ctx context.Context, root string, s *surface.Surface, files map[string][]byte) (err error) {
+	l, err := start(ctx, root, s)
 	if err != nil {
 		return err
 	}

@@ -270,7 +270,7 @@ func JSDoc(indent, doc string) string {
 	if doc == "" {
 		return ""
 	}
-	lines := strings.Split(strings.ReplaceAll(doc, "*/", "* /"), "\n")
+	lines := strings.Split(strings.ReplaceAll(doc, "*/", `*\/`), "\n")
 	if len(lines) == 1 {
 		return indent + "/** " + lines[0] + " */\n"
 	}
