@@ -279,7 +279,7 @@ func TestNothingLeftBehind(t *testing.T) {
 	t.Chdir(filepath.Join(root, "project"))
 	before := snapshot(t, root)
 
-	client, err := Start(t.Context(), program, "mcp", "--vm-timeout", "300ms", "--call-timeout", "900ms")
+	client, err := Start(t.Context(), program, "mcp", "--vm-timeout", "300ms", "--call-timeout", "900ms", "--services", "kv,log,web") // fs and bash tell where they work
 	if err != nil {
 		t.Fatal(err)
 	}
