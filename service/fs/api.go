@@ -11,9 +11,9 @@ import (
 
 // ForPlugins reads, writes and watches files in the folders this program was
 // started with (its roots; cordis_inspect names them). A relative path is relative
-// to the first root; every other path has to be inside a root, through links too.
-// Wherever a target is expected, a path string does. Symbolic links are followed
-// unless a method says otherwise. Text is UTF-8.
+// to the first root; any other has to be inside a root, also through links. A path
+// string does wherever a target is expected. Symbolic links are followed unless a
+// method says otherwise. Text is UTF-8.
 //
 // Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder,
 // pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE,
@@ -22,82 +22,59 @@ import (
 type ForPlugins interface {
 	// Resolve gives the target that a path means, whether or not something is there.
 	// Its path is absolute, for use in commands.
-	//
-	// path is what to resolve; options say what it is relative to.
 	Resolve(ctx context.Context, path Path, options *ResolveOptions) (Target, error)
 
-	// Stat tells what is there; nothing there gives null, not an error.
-	//
-	// target is what to look at; options may end the call.
+	// Stat tells what is there: null, not an error, if nothing is.
 	Stat(ctx context.Context, target Path, options *CallOptions) (*Info, error)
 
-	// Lstat is stat that does not follow the last link: type may be "symlink".
-	//
-	// target is what to look at; options say what it is relative to.
+	// Lstat tells what is there without following a link at the end of the path:
+	// its type may be "symlink".
 	Lstat(ctx context.Context, target Path, options *ResolveOptions) (*Info, error)
 
 	// ReadText reads a whole file of at most 16 MB. Line endings stay as they are.
-	//
-	// target is the file; options may end the call.
 	ReadText(ctx context.Context, target Path, options *CallOptions) (string, error)
 
 	// StreamText reads a file of any size in pieces of at most 64 KB, which end at the
 	// end of a line where they can.
-	//
-	// target is the file; options may end the stream.
 	StreamText(ctx context.Context, target Path, options *CallOptions) iter.Seq2[string, error]
 
 	// ReadBytes reads a file, or a part of it, of at most 16 MB.
-	//
-	// target is the file; options say which part.
 	ReadBytes(ctx context.Context, target Path, options *ReadBytesOptions) ([]byte, error)
 
-	// ListDir lists a folder in the order of names, without the folders in it and
-	// without following links. At most 10,000 entries.
-	//
-	// target is the folder; options may end the call.
+	// ListDir lists what is in a folder (not in folders below it), sorted by name; at
+	// most 10,000 entries.
 	ListDir(ctx context.Context, target Path, options *CallOptions) (Listing, error)
 
-	// Glob finds files (not folders) by pattern: * ? [a-z] {a,b} within a name, **
-	// for any folders. Hidden files match; links to folders are not entered. The
-	// paths are sorted and can be passed to every method.
-	//
-	// pattern is such as "src/**/*.ts"; options narrow the search.
+	// Glob finds files (not folders) by a pattern such as "src/**/*.{ts,js}". Hidden
+	// files match; links to folders are not entered. The paths are sorted and can be
+	// passed to every method.
 	Glob(ctx context.Context, pattern string, options *GlobOptions) (Matches, error)
 
 	// WriteText writes a whole file, atomically and durably. Without options it creates
 	// the file or REPLACES what is there; missing folders are created. Rejects with
-	// FS_EXISTS or FS_STALE_VERSION where what options expect does not hold.
-	//
-	// target is the file; content is its text, at most 16 MB; options say what is expected.
+	// FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content
+	// is at most 16 MB.
 	WriteText(ctx context.Context, target Path, content string, options *WriteOptions) (Written, error)
 
 	// EditText replaces a piece of a file. oldString has to occur exactly once, unless
 	// replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION
 	// if the file changed. \n in it matches \r\n too; what is inserted takes the line
 	// ending of most lines. The rest keeps its bytes.
-	//
-	// target is the file; edit is what to replace; options say what is expected.
 	EditText(ctx context.Context, target Path, edit Edit, options *EditOptions) (Edited, error)
 
 	// Remove removes a file, an empty folder, or a link (not what it leads to). Rejects
 	// with FS_NOT_EMPTY for a folder with something in it, unless recursive is set.
-	//
-	// target is what to remove; options allow a whole folder.
 	Remove(ctx context.Context, target Path, options *RemoveOptions) error
 
 	// Mkdir makes a folder. Its parent has to be there and itself not (FS_EXISTS),
 	// unless recursive is set.
-	//
-	// target is the folder; options allow missing parents and the folder itself.
 	Mkdir(ctx context.Context, target Path, options *MkdirOptions) error
 
-	// Watch calls back when something in a folder, or a file, changes. Changes within
-	// 50 ms come together, one call at a time. It goes on until the returned function
-	// is called or your plugin ends. It needs no file to be open or polled.
+	// Watch calls back when something in a folder, or a file, changes: what changes
+	// within 50 ms together, one call at a time. It returns once it watches, and goes
+	// on until the returned function is called or your plugin ends.
 	//
-	// target is the folder or file, which has to be there; callback gets the changes;
-	// options say whether folders in it are watched.
+	// callback gets the changes; an error of it is logged.
 	Watch(ctx context.Context, target Path, callback func(ctx context.Context, changes []Change) error, options *WatchOptions) (service.Dispose, error)
 }
 

@@ -56,31 +56,41 @@ func runCase(name string) int {
 	return 0
 }
 
-// child runs a case as the given user and gives the code and the text of its error.
-func child(t *testing.T, name, dir string, uid uint32) (code, text string) {
+// binary is a copy of the test binary that every user may run.
+func binary(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if uid != 0 { // the folder of the test binary is not for everyone
-		data, err := os.ReadFile(exe)
-		if err != nil {
-			t.Fatal(err)
-		}
-		place, err := os.MkdirTemp("/tmp", "fstest")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(place) })
-		exe = filepath.Join(place, "test")
-		if err := os.WriteFile(exe, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(place, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	data, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
 	}
+	exe = filepath.Join(publicDir(t), "test")
+	if err := os.WriteFile(exe, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+// publicDir is a folder whose parents every user may enter.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fstest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// child runs a case as the given user and gives the code and the text of its error.
+func child(t *testing.T, exe, name, dir string, uid uint32) (code, text string) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), exe)
 	cmd.Env = []string{"FS_TEST_CHILD=" + name, "FS_TEST_DIR=" + dir, "HOME=/", "DSH_HOME=/nowhere/dsh"}
 	cmd.Dir = "/"
@@ -95,9 +105,13 @@ func child(t *testing.T, name, dir string, uid uint32) (code, text string) {
 	return code, text
 }
 
-func checkChild(t *testing.T, name, dir string, uid uint32, code, part string) {
+func checkChild(t *testing.T, name, dir, code, part string) {
 	t.Helper()
-	got, text := child(t, name, dir, uid)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, text := child(t, exe, name, dir, 0)
 	if got != code || !strings.Contains(text, part) {
 		t.Errorf("got %s: %s; want %s with %q", got, text, code, part)
 	}
@@ -107,7 +121,7 @@ func checkChild(t *testing.T, name, dir string, uid uint32, code, part string) {
 func TestFileSizeLimit(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), "old")
-	checkChild(t, "filesize", dir, 0, CodeNoSpace, "no space")
+	checkChild(t, "filesize", dir, CodeNoSpace, "no space")
 	if got := content(t, filepath.Join(dir, "file")); got != "old" {
 		t.Errorf("the file is %q", got)
 	}
@@ -134,7 +148,7 @@ func tmpfs(t *testing.T, flags uintptr) string {
 func TestDiskFull(t *testing.T) {
 	dir := tmpfs(t, 0)
 	put(t, filepath.Join(dir, "file"), "old")
-	checkChild(t, "full", dir, 0, CodeNoSpace, "no space left for it")
+	checkChild(t, "full", dir, CodeNoSpace, "no space left for it")
 	if got := content(t, filepath.Join(dir, "file")); got != "old" {
 		t.Errorf("the file is %q", got)
 	}
@@ -148,7 +162,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	checkChild(t, "readonly", dir, 0, CodeReadOnly, "mounted read-only")
+	checkChild(t, "readonly", dir, CodeReadOnly, "mounted read-only")
 }
 
 // TestPermissionDenied runs as another user, since root is refused nothing.
@@ -157,14 +171,8 @@ func TestPermissionDenied(t *testing.T) {
 	if os.Getuid() == 0 {
 		uid = 65534
 	}
-	dir, err := os.MkdirTemp("/tmp", "fstest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = os.Chmod(filepath.Join(dir, "closed"), 0o755)
-		_ = os.RemoveAll(dir)
-	})
+	dir, exe := publicDir(t), binary(t)
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "closed"), 0o755) }) // for RemoveAll
 	put(t, filepath.Join(dir, "secret"), "old")
 	put(t, filepath.Join(dir, "visible"), "old")
 	put(t, filepath.Join(dir, "closed/file"), "old")
@@ -175,7 +183,12 @@ func TestPermissionDenied(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"read", "write", "edit", "create", "remove", "list"} {
-		t.Run(name, func(t *testing.T) { checkChild(t, name, dir, uid, CodePermissionDenied, "no permission") })
+		t.Run(name, func(t *testing.T) {
+			code, text := child(t, exe, name, dir, uid)
+			if code != CodePermissionDenied || !strings.Contains(text, "no permission") {
+				t.Errorf("got %s: %s", code, text)
+			}
+		})
 	}
 	if got := content(t, filepath.Join(dir, "visible")); got != "old" {
 		t.Errorf("the file that may only be read is %q", got)

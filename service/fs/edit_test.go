@@ -223,7 +223,7 @@ func TestFilesModel(t *testing.T) {
 			wantCode(t, err, CodeNotFound, "")
 		}
 		path := func() string { return rapid.SampledFrom([]string{"m/a", "m/b", "m/c/d"}).Draw(rt, "path") }
-		rt.Repeat(map[string]func(*rapid.T){
+		acts := map[string]func(*rapid.T){
 			"write": func(rt *rapid.T) {
 				p, text := path(), genText.Draw(rt, "text")
 				got, err := w.fs.WriteText(t.Context(), Path(p), text, nil)
@@ -264,7 +264,7 @@ func TestFilesModel(t *testing.T) {
 				delete(model, p)
 				delete(versions, p)
 			},
-			"": func(rt *rapid.T) {
+			"check": func(rt *rapid.T) {
 				for _, p := range []string{"m/a", "m/b", "m/c/d"} {
 					got, err := w.fs.ReadText(t.Context(), Path(p), nil)
 					if want, there := model[p]; there != (err == nil) || got != want {
@@ -272,7 +272,11 @@ func TestFilesModel(t *testing.T) {
 					}
 				}
 			},
-		})
+		}
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			acts[rapid.SampledFrom([]string{"write", "create", "edit", "remove"}).Draw(rt, "act")](rt)
+			acts["check"](rt)
+		}
 	})
 }
 

@@ -328,8 +328,8 @@ func TestDefaultRoots(t *testing.T) {
 		{home, home, nil},
 		{home + "/", home, nil},
 		{home + "/link", home, nil},
-		{home + "/work", home, []string{home + "/work"}},
-		{home + "/work/", "", []string{home + "/work"}},
+		{home + "/project", home, []string{home + "/project"}},
+		{home + "/project/", "", []string{home + "/project"}},
 		{"", home, nil},
 	} {
 		if got := DefaultRoots(tt.cwd, tt.home); !slices.Equal(got, tt.want) {

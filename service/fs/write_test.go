@@ -196,7 +196,7 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 			}
 		}
 	})
-	for range 200 {
+	for range 60 {
 		got, err := w.fs.ReadText(t.Context(), "file", nil)
 		if err != nil || got != texts[0] && got != texts[1] {
 			t.Fatalf("read %d bytes, %v", len(got), err)
