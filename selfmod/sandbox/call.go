@@ -228,24 +228,15 @@ func (p *process) leave(c *call, err *Error) outcome {
 	return outcome{err: err}
 }
 
-// contextOf is the context of what asks: of the innermost call of a chain that is
-// under way in the VM, else in any. What a call that has ended left behind has a
-// context of its own, and only the chain of that call.
-func (p *process) contextOf(vm *VM, chain uint64, orphan bool) context.Context {
-	if !orphan {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		calls := p.chains[chain]
-		for i := len(calls) - 1; i >= 0; i-- {
-			if calls[i].vm == vm {
-				return calls[i].ctx
-			}
-		}
-		if len(calls) > 0 {
-			return calls[len(calls)-1].ctx
-		}
+// contextOf is the context of the call that asks. What a call that has ended left
+// behind has only the chain of that call.
+func (p *process) contextOf(f wire.Frame) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.calls[f.Call]; c != nil && c.chain == f.Chain {
+		return c.ctx
 	}
-	return context.WithValue(context.Background(), chainKey{}, chain)
+	return context.WithValue(context.Background(), chainKey{}, f.Chain)
 }
 
 // Life gives, for the context of a request, a context that ends when the call

@@ -65,7 +65,7 @@ func (p *process) handleOf(f wire.Frame) error {
 			vm.heap(f.Payload)
 			return nil
 		}
-		vm.host.Send(p.contextOf(vm, f.Chain, f.Flags&wire.FlagOrphan != 0), ask)
+		vm.host.Send(p.contextOf(f), ask)
 	case wire.Console:
 		vm.host.Console(f.Name, string(f.Payload))
 	case wire.Late:
@@ -101,7 +101,7 @@ func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (j
 	if vm.asks.Add(1) > maxAsks {
 		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("more than %d open requests of one mount", maxAsks)}
 	}
-	ctx := p.contextOf(vm, f.Chain, f.Flags&wire.FlagOrphan != 0)
+	ctx := p.contextOf(f)
 	go func() {
 		defer vm.asks.Add(-1)
 		reply := wire.Frame{Kind: kind, ID: f.ID, Chain: f.Chain, Mount: f.Mount, Run: f.Run}

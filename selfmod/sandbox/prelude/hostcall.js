@@ -6,7 +6,7 @@ const {
   NativeRegistry, NativeSet, NativeSymbol, NativeUint8Array, NativeWeakRef, active, addFunction, answer, apply,
   charCodeAt, codedError, create, currentCall, dateISO, dateValue, dropFunction, facades, fromBase64, getPrototypeOf,
   hasOwn, hide, host, isArray, isError, isFiniteNumber, isNativePromise, isObject, isProbe, isRecord, keysOf, labels,
-  list, made, name60, newMap, newWeakMap, once, own, parseJSON, quote, readOnly, registerWith, resolved, show,
+  list, made, name60, newMap, newWeakMap, nothing, once, own, parseJSON, quote, readOnly, registerWith, resolved, show,
   stringIndexOf, stringSlice, subscribe, textOf, toBase64, typeError, typedBuffer, typedBytes,
   typedOffset, typedTag, unchangeable, viewBuffer, viewBytes, viewOffset, waiting, weakDeref,
 } = core;
@@ -338,7 +338,7 @@ const begin = (t, m, args) => {
   const c = { __proto__: null, run: t.run, label: t.label + '.' + m.name, sig: m.sig, at: null, signal: undefined, skip: undefined, token: 0 };
   const n = takeSignal(c, args);
   c.json = t.head + m.head + writeArguments(c, args, n);
-  if (c.signal !== undefined) {
+  if (c.signal !== undefined || m.kind === 'iterator') {
     c.token = ++lastCall;
     c.json += ',"t":' + c.token;
   }

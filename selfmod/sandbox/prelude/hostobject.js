@@ -293,11 +293,11 @@ const makeIterator = (t, m, args, keep) => {
       s.at++;
       take().resolve(result(value, false));
     }
-    if (s.wanted.length === 0 || s.busy) {
-      return;
-    }
     if (!s.over) {
-      return ask();
+      if (s.wanted.length > 0 && !s.busy) {
+        ask();
+      }
+      return;
     }
     while (s.wanted.length > 0) {
       const w = take();
@@ -312,10 +312,18 @@ const makeIterator = (t, m, args, keep) => {
   };
   const stop = () => {
     const id = s.id;
+    if (id === 0 && s.busy && !s.over) { // its number is not known yet
+      cancelCall(run, s.c.token);
+    }
     end(null);
     s.values = list();
     s.at = 0;
-    return id === 0 || run.ended ? resolved : askHost(run, 'stop', '{"h":' + id + '}', () => undefined);
+    if (id === 0 || run.ended) {
+      return resolved;
+    }
+    const p = askHost(run, 'stop', '{"h":' + id + '}', nothing);
+    subscribe(p, nothing, nothing);
+    return p;
   };
   const iterator = {
     next() {

@@ -3,7 +3,7 @@
 //
 // A frame is a fixed head and a payload that is never re-encoded on its way:
 //
-//	u32 length of what follows | u8 kind | u8 flags | u64 id | u64 chain |
+//	u32 length of what follows | u8 kind | u8 flags | u64 id | u64 chain | u64 call |
 //	u32 mount | u32 run | u16 length of name | name | payload
 //
 // all little endian. The payload of a value is the text that the prelude wrote:
@@ -99,9 +99,6 @@ const (
 	FlagSpent = 1 << iota
 	// FlagHandled on Late: see there.
 	FlagHandled
-	// FlagOrphan on HostSync, HostAsync and Send: no call that is under way asks, but
-	// what a call that has ended left behind.
-	FlagOrphan
 )
 
 // VerbPhase on Send: the call ID is in the phase that Payload names. The worker
@@ -119,13 +116,14 @@ type Frame struct {
 	Flags   uint8
 	ID      uint64
 	Chain   uint64
+	Call    uint64 // of HostSync, HostAsync and Send: the call that asks; 0: what one that has ended left behind
 	Mount   uint32
 	Run     uint32
 	Name    string
 	Payload []byte
 }
 
-const headSize = 1 + 1 + 8 + 8 + 4 + 4 + 2
+const headSize = 1 + 1 + 8 + 8 + 8 + 4 + 4 + 2
 
 // ErrTooLarge is the error of a frame over [limits.Frame].
 var ErrTooLarge = errors.New("frame is too large")
@@ -159,6 +157,7 @@ func (w *Writer) Write(f Frame) error {
 	b = append(b, byte(f.Kind), f.Flags)
 	b = binary.LittleEndian.AppendUint64(b, f.ID)
 	b = binary.LittleEndian.AppendUint64(b, f.Chain)
+	b = binary.LittleEndian.AppendUint64(b, f.Call)
 	b = binary.LittleEndian.AppendUint32(b, f.Mount)
 	b = binary.LittleEndian.AppendUint32(b, f.Run)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(f.Name)))
@@ -207,10 +206,11 @@ func (r *Reader) Read() (Frame, error) {
 		Flags: b[1],
 		ID:    binary.LittleEndian.Uint64(b[2:]),
 		Chain: binary.LittleEndian.Uint64(b[10:]),
-		Mount: binary.LittleEndian.Uint32(b[18:]),
-		Run:   binary.LittleEndian.Uint32(b[22:]),
+		Call:  binary.LittleEndian.Uint64(b[18:]),
+		Mount: binary.LittleEndian.Uint32(b[26:]),
+		Run:   binary.LittleEndian.Uint32(b[30:]),
 	}
-	name := int(binary.LittleEndian.Uint16(b[26:]))
+	name := int(binary.LittleEndian.Uint16(b[34:]))
 	if name > maxName || headSize+name > n {
 		return Frame{}, fmt.Errorf("read frame: a name of %d bytes does not fit", name)
 	}

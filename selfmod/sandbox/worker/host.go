@@ -102,9 +102,9 @@ func (m *mount) request(kind wire.Kind, callID, run, verb, payload string) (wire
 	c := m.callOf(callID)
 	switch caller := m.top.caller; {
 	case c != nil:
-		f.Chain = c.chain
-	case caller == nil || !m.w.open(caller):
-		f.Flags = wire.FlagOrphan
+		f.Chain, f.Call = c.chain, c.id
+	case caller != nil && m.w.open(caller):
+		f.Call = caller.id
 	}
 	return f, c, nil
 }
