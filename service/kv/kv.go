@@ -1,9 +1,7 @@
-// Package kv is the service that gives each plugin a small store of JSON values.
 package kv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -12,7 +10,7 @@ import (
 
 // KV gives each plugin its store.
 type KV interface {
-	// Store is the store of c's plugin.
+	// Store is the store of c's plugin. It is opened by the first call on it.
 	Store(c *cordis.Context) ForPlugins
 }
 
@@ -42,6 +40,16 @@ type ForPlugins interface {
 	Keys(ctx context.Context, prefix *string) ([]string, error)
 }
 
+// The codes of errors.
+const (
+	CodeInvalidKey   = "KV_INVALID_KEY"
+	CodeInvalidValue = "KV_INVALID_VALUE" // not JSON
+	CodeTooLarge     = "KV_TOO_LARGE"
+	CodeIO           = "KV_IO_ERROR" // the file cannot be read or written
+	CodeCorrupt      = "KV_CORRUPT"  // the file is not what was written
+	CodeGone         = "KV_GONE"     // the plugin was unmounted
+)
+
 // Service is the service's key; mounted plugins may inject it.
 var Service = cordis.NewService[KV]("kv", cordis.PluginInterface(func(v KV, c *cordis.Context) ForPlugins {
 	return v.Store(c)
@@ -49,7 +57,8 @@ var Service = cordis.NewService[KV]("kv", cordis.PluginInterface(func(v KV, c *c
 
 // Config is where the stores are kept.
 type Config struct {
-	// Dir is a folder with a file for each plugin; "" keeps everything in memory.
+	// Dir is a folder with a file for each plugin, made if it is not there; ""
+	// keeps everything in memory.
 	Dir string
 	// Session is the id of the session that temporary plugins belong to. With
 	// "" they are kept in memory, whatever Dir says: nobody could find their
@@ -57,28 +66,20 @@ type Config struct {
 	Session string
 }
 
-// Plugin returns the plugin that provides the service.
+// Plugin returns the plugin that provides the service. A Dir that cannot be made
+// fails it.
 func Plugin(cfg Config) *cordis.Plugin {
 	return &cordis.Plugin{
 		Name: "kv",
 		Apply: func(c *cordis.Context, _ any) error {
-			if _, err := Service.Provide(c, KV(stores{})); err != nil {
+			s, err := newStores(c, cfg)
+			if err != nil {
+				return err
+			}
+			if _, err := Service.Provide(c, s); err != nil {
 				return fmt.Errorf("provide kv: %w", err)
 			}
 			return nil
 		},
 	}
 }
-
-type stores struct{}
-
-func (stores) Store(*cordis.Context) ForPlugins { return store{} }
-
-type store struct{}
-
-var errSoon = errors.New("kv: not there yet")
-
-func (store) Get(context.Context, string) (lossless.Text, error)    { return nil, errSoon }
-func (store) Set(context.Context, string, lossless.Text) error      { return errSoon }
-func (store) Delete(context.Context, string) (bool, error)          { return false, errSoon }
-func (store) Keys(ctx context.Context, p *string) ([]string, error) { return nil, errSoon }
