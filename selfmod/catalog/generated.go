@@ -64,7 +64,7 @@ Throws BASH_BAD_REQUEST, BASH_BAD_WORKDIR or BASH_NO_SHELL.`,
 	{
 		Key:     "fs",
 		Summary: "Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them).",
-		Doc: `Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). A relative path is relative to the first root; every other path has to be inside a root, through links too. Wherever a target is expected, a path string does. Symbolic links are followed unless a method says otherwise. Text is UTF-8.
+		Doc: `Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). A relative path is relative to the first root; any other has to be inside a root, also through links. A path string does wherever a target is expected. Symbolic links are followed unless a method says otherwise. Text is UTF-8.
 
 Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder, pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE, FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR.`,
 		Methods: []Method{
@@ -79,9 +79,7 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Result:    "Target",
 				Signature: "resolve(path: string | Target, options?: ResolveOptions): Promise<Target>",
 				Summary:   "Gives the target that a path means, whether or not something is there.",
-				Doc: `Gives the target that a path means, whether or not something is there. Its path is absolute, for use in commands.
-
-path is what to resolve; options say what it is relative to.`,
+				Doc:       "Gives the target that a path means, whether or not something is there. Its path is absolute, for use in commands.",
 			},
 			{
 				Name: "stat",
@@ -93,10 +91,8 @@ path is what to resolve; options say what it is relative to.`,
 				},
 				Result:    "Info | null",
 				Signature: "stat(target: string | Target, options?: CallOptions): Promise<Info | null>",
-				Summary:   "Tells what is there; nothing there gives null, not an error.",
-				Doc: `Tells what is there; nothing there gives null, not an error.
-
-target is what to look at; options may end the call.`,
+				Summary:   "Tells what is there: null, not an error, if nothing is.",
+				Doc:       "Tells what is there: null, not an error, if nothing is.",
 			},
 			{
 				Name: "lstat",
@@ -108,10 +104,8 @@ target is what to look at; options may end the call.`,
 				},
 				Result:    "Info | null",
 				Signature: "lstat(target: string | Target, options?: ResolveOptions): Promise<Info | null>",
-				Summary:   "Stat that does not follow the last link: type may be \"symlink\".",
-				Doc: `Stat that does not follow the last link: type may be "symlink".
-
-target is what to look at; options say what it is relative to.`,
+				Summary:   "Tells what is there without following a link at the end of the path: its type may be \"symlink\".",
+				Doc:       "Tells what is there without following a link at the end of the path: its type may be \"symlink\".",
 			},
 			{
 				Name: "readText",
@@ -124,9 +118,7 @@ target is what to look at; options say what it is relative to.`,
 				Result:    "string",
 				Signature: "readText(target: string | Target, options?: CallOptions): Promise<string>",
 				Summary:   "Reads a whole file of at most 16 MB.",
-				Doc: `Reads a whole file of at most 16 MB. Line endings stay as they are.
-
-target is the file; options may end the call.`,
+				Doc:       "Reads a whole file of at most 16 MB. Line endings stay as they are.",
 			},
 			{
 				Name: "streamText",
@@ -139,9 +131,7 @@ target is the file; options may end the call.`,
 				Result:    "string",
 				Signature: "streamText(target: string | Target, options?: CallOptions): AsyncIterable<string>",
 				Summary:   "Reads a file of any size in pieces of at most 64 KB, which end at the end of a line where they can.",
-				Doc: `Reads a file of any size in pieces of at most 64 KB, which end at the end of a line where they can.
-
-target is the file; options may end the stream.`,
+				Doc:       "Reads a file of any size in pieces of at most 64 KB, which end at the end of a line where they can.",
 			},
 			{
 				Name: "readBytes",
@@ -154,9 +144,7 @@ target is the file; options may end the stream.`,
 				Result:    "Uint8Array",
 				Signature: "readBytes(target: string | Target, options?: ReadBytesOptions): Promise<Uint8Array>",
 				Summary:   "Reads a file, or a part of it, of at most 16 MB.",
-				Doc: `Reads a file, or a part of it, of at most 16 MB.
-
-target is the file; options say which part.`,
+				Doc:       "Reads a file, or a part of it, of at most 16 MB.",
 			},
 			{
 				Name: "listDir",
@@ -168,10 +156,8 @@ target is the file; options say which part.`,
 				},
 				Result:    "Listing",
 				Signature: "listDir(target: string | Target, options?: CallOptions): Promise<Listing>",
-				Summary:   "Lists a folder in the order of names, without the folders in it and without following links.",
-				Doc: `Lists a folder in the order of names, without the folders in it and without following links. At most 10,000 entries.
-
-target is the folder; options may end the call.`,
+				Summary:   "Lists what is in a folder (not in folders below it), sorted by name; at most 10,000 entries.",
+				Doc:       "Lists what is in a folder (not in folders below it), sorted by name; at most 10,000 entries.",
 			},
 			{
 				Name: "glob",
@@ -183,10 +169,8 @@ target is the folder; options may end the call.`,
 				},
 				Result:    "Matches",
 				Signature: "glob(pattern: string, options?: GlobOptions): Promise<Matches>",
-				Summary:   "Finds files (not folders) by pattern: * ? [a-z] {a,b} within a name, ** for any folders.",
-				Doc: `Finds files (not folders) by pattern: * ? [a-z] {a,b} within a name, ** for any folders. Hidden files match; links to folders are not entered. The paths are sorted and can be passed to every method.
-
-pattern is such as "src/**/*.ts"; options narrow the search.`,
+				Summary:   "Finds files (not folders) by a pattern such as \"src/**/*.{ts,js}\".",
+				Doc:       "Finds files (not folders) by a pattern such as \"src/**/*.{ts,js}\". Hidden files match; links to folders are not entered. The paths are sorted and can be passed to every method.",
 			},
 			{
 				Name: "writeText",
@@ -200,9 +184,7 @@ pattern is such as "src/**/*.ts"; options narrow the search.`,
 				Result:    "Written",
 				Signature: "writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>",
 				Summary:   "Writes a whole file, atomically and durably.",
-				Doc: `Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold.
-
-target is the file; content is its text, at most 16 MB; options say what is expected.`,
+				Doc:       "Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB.",
 			},
 			{
 				Name: "editText",
@@ -216,9 +198,7 @@ target is the file; content is its text, at most 16 MB; options say what is expe
 				Result:    "Edited",
 				Signature: "editText(target: string | Target, edit: Edit, options?: EditOptions): Promise<Edited>",
 				Summary:   "Replaces a piece of a file.",
-				Doc: `Replaces a piece of a file. oldString has to occur exactly once, unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION if the file changed. \n in it matches \r\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes.
-
-target is the file; edit is what to replace; options say what is expected.`,
+				Doc:       "Replaces a piece of a file. oldString has to occur exactly once, unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION if the file changed. \\n in it matches \\r\\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes.",
 			},
 			{
 				Name: "remove",
@@ -231,9 +211,7 @@ target is the file; edit is what to replace; options say what is expected.`,
 				Result:    "void",
 				Signature: "remove(target: string | Target, options?: RemoveOptions): Promise<void>",
 				Summary:   "Removes a file, an empty folder, or a link (not what it leads to).",
-				Doc: `Removes a file, an empty folder, or a link (not what it leads to). Rejects with FS_NOT_EMPTY for a folder with something in it, unless recursive is set.
-
-target is what to remove; options allow a whole folder.`,
+				Doc:       "Removes a file, an empty folder, or a link (not what it leads to). Rejects with FS_NOT_EMPTY for a folder with something in it, unless recursive is set.",
 			},
 			{
 				Name: "mkdir",
@@ -246,9 +224,7 @@ target is what to remove; options allow a whole folder.`,
 				Result:    "void",
 				Signature: "mkdir(target: string | Target, options?: MkdirOptions): Promise<void>",
 				Summary:   "Makes a folder.",
-				Doc: `Makes a folder. Its parent has to be there and itself not (FS_EXISTS), unless recursive is set.
-
-target is the folder; options allow missing parents and the folder itself.`,
+				Doc:       "Makes a folder. Its parent has to be there and itself not (FS_EXISTS), unless recursive is set.",
 			},
 			{
 				Name: "watch",
@@ -261,10 +237,10 @@ target is the folder; options allow missing parents and the folder itself.`,
 				},
 				Result:    "() => Promise<void>",
 				Signature: "watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>",
-				Summary:   "Calls back when something in a folder, or a file, changes.",
-				Doc: `Calls back when something in a folder, or a file, changes. Changes within 50 ms come together, one call at a time. It goes on until the returned function is called or your plugin ends. It needs no file to be open or polled.
+				Summary:   "Calls back when something in a folder, or a file, changes: what changes within 50 ms together, one call at a time.",
+				Doc: `Calls back when something in a folder, or a file, changes: what changes within 50 ms together, one call at a time. It returns once it watches, and goes on until the returned function is called or your plugin ends.
 
-target is the folder or file, which has to be there; callback gets the changes; options say whether folders in it are watched.`,
+callback gets the changes; an error of it is logged.`,
 			},
 		},
 	},
