@@ -211,6 +211,15 @@ func TestMembersOfMounts(t *testing.T) {
 	r.Works(r.Call("cordis_inspect", `{"what":"api","name":"answer"}`), "no members")
 	r.Fails(r.Call("cordis_inspect", `{"what":"api","name":"greeter.helo"}`), `service "greeter" has no member "helo"; did you mean "hello"?`)
 	r.Fails(r.Call("cordis_inspect", `{"what":"api","name":"greetr"}`), `did you mean "greeter"?`)
+	evil := r.Mount(`return { name: 'evil', apply(ctx) { ctx.provide('evil', { ['\\n- FORGED']() {}, ['\\u202e\\u001b[2J## FORGED']: 1, ['x'.repeat(5000)]: 2 }) } }`)
+	for _, name := range []string{"", "evil"} {
+		report := r.Inspect("api", name)
+		wellFormed(t, report)
+		if !strings.Contains(report, "FORGED") || len(report) > limits.ReportAPI {
+			t.Errorf("%d bytes:\n%.2000s", len(report), report)
+		}
+	}
+	r.Unmount(evil)
 	r.Unmount(id)
 	r.Fails(r.Call("cordis_inspect", `{"what":"api","name":"greeter"}`), `no catalogued service named "greeter"`)
 }
