@@ -7,9 +7,11 @@
 // Text is all that crosses. A script reaches Go through one function,
 // __host(op, a, b, …), answered by what SetHost installed; Go reaches the
 // script through one function that the script handed over with __hold(fn),
-// called by VM.Call. Both globals can be deleted by the first script that runs
-// (the prelude), which is then the only one that holds them. Objects cross as
-// JSON text, so no engine value needs counting in Go.
+// called by VM.Call. Objects cross as JSON text, so no engine value needs counting
+// in Go. Two more functions read and write such text for scripts, where it is plain
+// data, faster than the language's own: __text(v) and __data(text), see text.go.
+// All four globals can be deleted by the first script that runs (the prelude), which
+// is then the only one that holds them.
 //
 //	vm, err := qjs.New(qjs.Options{})
 //	defer vm.Close()

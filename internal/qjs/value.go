@@ -23,6 +23,8 @@ var (
 var (
 	nameHost    = []byte("__host\x00")
 	nameHold    = []byte("__hold\x00")
+	nameText    = []byte("__text\x00")
+	nameData    = []byte("__data\x00")
 	nameName    = []byte("name\x00")
 	nameMessage = []byte("message\x00")
 	nameStack   = []byte("stack\x00")

@@ -34,7 +34,7 @@ const {
   bufferBytes, bufferTransfer, codedError, construct, create, cut, dateValue, defineProperty, endedError,
   errors, facades, failed, finish, freeze, fromBase64, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, hide,
   host, isArray, isData, isError, isFiniteNumber, isObject, keysOf, labels, later, list, made, mapEach, mapSet,
-  newMap, newSet, newWeakMap, own, ownKeys, parseJSON, quote, quoteName, reflectGet, reflectHas, reflectSet, regexpFlags,
+  nativeText, newMap, newSet, newWeakMap, own, ownKeys, parseJSON, quote, quoteName, reflectGet, reflectHas, reflectSet, regexpFlags,
   regexpSource, registerWith, setAdd, setEach, setPrototypeOf, settled, show, stringIndexOf, stringSlice,
   stringifyJSON, symbolFor, symbolKeyFor, symbolText, textOf, toBase64, typeError, typedBuffer, typedBytes,
   typedConstructors, typedOffset, viewBuffer, viewBytes, viewOffset, weakDeref,
@@ -284,6 +284,12 @@ const encode = (v, link) => {
     case 'object':
       if (v === null) {
         return 'null';
+      }
+      {
+        const text = nativeText(v, true);
+        if (text !== undefined && !hasOwn(v, '$')) {
+          return text;
+        }
       }
       if (isData(v, link.own, 0) && !hasOwn(v, '$') && !('toJSON' in ArrayPrototype) && !('toJSON' in ObjectPrototype)) {
         try {

@@ -1,10 +1,10 @@
 // A part: harness.defineTool, registering tools, and entering them.
 
 const {
-  FAST_DEPTH, LIMITS, MAX_MESSAGE, NativeProxy, NativeRangeError, active, addFunction, answer, apply, askSync,
+  LIMITS, MAX_MESSAGE, NativeError, NativeProxy, NativeRangeError, active, addFunction, answer, apply, askSync,
   attempt, charCodeAt, create, cut, digits, enlist, facades, failed, finish, freeze, host, isArray, isData,
   isFiniteNumber, isObject, isProbe, isRecord, jsonOf, keysOf, kindOf, labels, list, losslessText, lossy, messageOf,
-  newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readOnly, send, settled, stringify,
+  nativeData, nativeText, newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readArguments, readOnly, send, settled, stringify,
   typeError, unchangeable,
 } = core;
 
@@ -17,7 +17,7 @@ const toolError = (name, text) => typeError('harness.defineTool ' + (name === ''
 // specText is the JSON text of a schema written by the author.
 const specText = (name, root, v) => {
   try {
-    return isData(v, nothing, 0) ? stringify(v, root) : parts('exact').exactText(v, root);
+    return nativeText(v) ?? (isData(v, nothing, 0) ? stringify(v, root) : parts('exact').exactText(v, root));
   } catch (e) {
     const l = lossy(e);
     if (l === undefined) {
@@ -244,9 +244,9 @@ class Exec {
   arguments;
   constructor(call, head, args) {
     this.#call = call;
-    this.callId = own(head, 'callId');
-    this.rootCallId = own(head, 'rootCallId');
-    this.name = own(head, 'name');
+    this.callId = head.callId;
+    this.rootCallId = head.rootCallId;
+    this.name = head.name;
     this.arguments = args;
     freeze(this);
   }
@@ -278,7 +278,8 @@ class Exec {
   }
 }
 freeze(Exec.prototype);
-const makeExec = (call, head, args) => new Exec(call, head, args);
+const makeExec = (call, head, args) =>
+  new Exec(call, { callId: own(head, 'callId'), rootCallId: own(head, 'rootCallId'), name: own(head, 'name') }, args);
 
 // Checks of what the members return.
 
@@ -337,10 +338,10 @@ const contentText = (what, v) => {
 // enterTool runs execute, then render, then presentationMeta, each an entry of
 // its own; the failures of the last two travel beside the value. What is there at
 // once goes on without a closure or a job.
-const enterTool = (call, d, a) => {
-  const args = freezeDeep(own(a, 'args'));
-  const head = own(a, 'exec');
-  const t = { call, d, args, withMeta: d.meta !== undefined && own(head, 'nested') !== true, copy: undefined, text: '' };
+const enterTool = (call, d, json) => {
+  const a = readFrozen(json);
+  const { args, exec: head } = a; // the host gives both, and all four of head
+  const t = { call, d, args, withMeta: d.meta !== undefined && head.nested !== true, copy: undefined, text: '' };
   let v;
   try {
     v = apply(d.execute, d.options, [args, new Exec(call, head, args)]);
@@ -354,7 +355,7 @@ const executed = (t, v) => {
   const { d } = t;
   try {
     const value = resultText(v);
-    t.copy = isObject(v) ? freezeDeep(parseJSON(value)) : v;
+    t.copy = typeof v === 'object' && v !== null ? frozen(value) : v;
     t.text = '={"value":' + value;
   } catch (e) {
     return finish(t.call, failed(e));
@@ -399,85 +400,71 @@ const project = (t) => {
   );
 };
 
-const thisValue = (a) => freezeDeep(own(a, 'value'));
-
-// members: the other kinds of entry into a tool.
+// members: the other kinds of entry into a tool; their arguments are frozen.
 const toolMembers = {
   __proto__: null,
   render: (call, d, a) =>
-    once(call, () => apply(d.render, d.output, [freezeDeep(own(a, 'args')), thisValue(a)]), (v) => contentText('output.render', v)),
+    once(call, () => apply(d.render, d.output, [own(a, 'args'), own(a, 'value')]), (v) => contentText('output.render', v)),
   meta: (call, d, a) =>
-    once(call, () => (d.meta === undefined ? undefined : apply(d.meta, d.output, [freezeDeep(own(a, 'args')), thisValue(a)])), (v) =>
+    once(call, () => (d.meta === undefined ? undefined : apply(d.meta, d.output, [own(a, 'args'), own(a, 'value')])), (v) =>
       v === undefined ? '' : jsonOf('output.presentationMeta result', v),
     ),
   finalize: (call, d, a) =>
     once(
       call,
-      () => (d.finalize === undefined ? undefined : apply(d.finalize, d.options, [makeExec(call, own(a, 'exec'), freezeDeep(own(own(a, 'exec'), 'arguments'))), freezeDeep(own(a, 'result'))])),
+      () => (d.finalize === undefined ? undefined : apply(d.finalize, d.options, [makeExec(call, own(a, 'exec'), own(own(a, 'exec'), 'arguments')), own(a, 'result')])),
       (v) => (v === undefined ? '' : contentText('finalizeContent', v)),
     ),
   safe: (call, d, a) =>
-    finish(call, (d.safe === undefined ? undefined : apply(d.safe, d.options, [freezeDeep(own(a, 'args'))])) === true ? '=true' : '=false'),
+    finish(call, (d.safe === undefined ? undefined : apply(d.safe, d.options, [own(a, 'args')])) === true ? '=true' : '=false'),
   presentCall: (call, d, a) =>
-    once(call, () => (d.presentCall === undefined ? undefined : apply(d.presentCall, d.options, [freezeDeep(own(a, 'args'))])), (v) => cardText('presentCall', v)),
+    once(call, () => (d.presentCall === undefined ? undefined : apply(d.presentCall, d.options, [own(a, 'args')])), (v) => cardText('presentCall', v)),
   presentResult: (call, d, a) =>
     once(
       call,
-      () => (d.presentResult === undefined ? undefined : apply(d.presentResult, d.options, [freezeDeep(own(a, 'args')), freezeDeep(own(a, 'result'))])),
+      () => (d.presentResult === undefined ? undefined : apply(d.presentResult, d.options, [own(a, 'args'), own(a, 'result')])),
       (v) => cardText('presentResult', v),
     ),
 };
 
+const enterMember = (call, kind, d, json) => {
+  const member = toolMembers[kind];
+  if (member === undefined) {
+    throw new NativeError('an entry of unknown kind ' + quote(kind));
+  }
+  return member(call, d, readFrozen(json));
+};
+
 const cardText = (what, v) => (v === undefined || v === null ? '' : jsonOf(what + ' result', v));
+
+// frozen is the deeply frozen value of a JSON text.
+const frozen = (json) => {
+  const v = nativeData(json);
+  return v === undefined ? freezeDeep(parseJSON(json)) : v;
+};
+
+const readFrozen = (json) => {
+  const v = nativeData(json);
+  return v === undefined ? freezeDeep(readArguments(json)) : v;
+};
 
 // freezeDeep freezes what came out of parseJSON.
 const freezeDeep = (v) => {
-  if (typeof v === 'object' && v !== null) {
-    freezeAt(v, 0);
-  }
-  return v;
-};
-
-const freezeAt = (o, depth) => {
-  if (depth > FAST_DEPTH) {
-    return freezeIteratively(o);
-  }
-  freeze(o);
-  if (isArray(o)) {
-    const n = o.length;
-    for (let i = 0; i < n; i++) {
-      const m = o[i];
-      if (typeof m === 'object' && m !== null) {
-        freezeAt(m, depth + 1);
-      }
-    }
-    return;
-  }
-  const keys = keysOf(o);
-  const n = keys.length;
-  for (let i = 0; i < n; i++) {
-    const m = o[keys[i]];
-    if (typeof m === 'object' && m !== null) {
-      freezeAt(m, depth + 1);
-    }
-  }
-};
-
-const freezeIteratively = (v) => {
   const stack = list();
   stack[0] = v;
   while (stack.length > 0) {
     const o = stack[stack.length - 1];
     stack.length--;
+    if (typeof o !== 'object' || o === null) {
+      continue;
+    }
     freeze(o);
     const keys = keysOf(o);
     for (let i = 0; i < keys.length; i++) {
-      const m = o[keys[i]];
-      if (typeof m === 'object' && m !== null) {
-        stack[stack.length] = m;
-      }
+      stack[stack.length] = o[keys[i]];
     }
   }
+  return v;
 };
 
-return { defineTool, registerTool, enterTool, makeTools, members: toolMembers };
+return { defineTool, registerTool, enterTool, enterMember, makeTools };

@@ -150,28 +150,23 @@ const invoke = (id, kind, fn, json) => {
 };
 
 const invoked = (call, entry, kind, json) => {
-  const a = readArguments(json);
   if (kind === 'tool' && entry !== undefined && entry.kind === 'tool') {
-    return parts('tool').enterTool(call, entry.extra, a);
+    return parts('tool').enterTool(call, entry.extra, json);
   }
   switch (kind) {
     case 'listener':
-      return enterListener(call, entry, a);
+      return enterListener(call, entry, readArguments(json));
     case 'callback':
       return enterCallback(call, entry);
     case 'dispose':
       return enterDisposer(call, entry);
     case 'function':
-      return parts('host').enterFunction(call, entry, a);
+      return parts('host').enterFunction(call, entry, readArguments(json));
   }
   if (entry === undefined || entry.kind !== 'tool') {
     throw codedError('the tool is no longer registered: its plugin removed it', 'TOOL_GONE');
   }
-  const member = parts('tool').members[kind];
-  if (member === undefined) {
-    throw new NativeError('an entry of unknown kind ' + quote(kind));
-  }
-  return member(call, entry.extra, a);
+  return parts('tool').enterMember(call, kind, entry.extra, json);
 };
 
 const readArguments = (json) => {
@@ -244,7 +239,7 @@ const applyPlugin = (id, runId, json) => {
 // core is what the parts use of all this; partMethods come to it.
 const core = {
   __proto__: null,
-  ArrayPrototype, CONTEXT_SHOWN, FAST_DEPTH, FunctionPrototype, LIMITS, MAX_MESSAGE, MAX_STACK, NativeArrayBuffer, NativeBigInt,
+  ArrayPrototype, CONTEXT_SHOWN, FunctionPrototype, LIMITS, MAX_MESSAGE, MAX_STACK, NativeArrayBuffer, NativeBigInt,
   NativeDataView, NativeDate, NativeError, NativeMap, NativeNumber, NativePromise, NativeProxy, NativeRangeError,
   NativeRegExp, NativeRegistry, NativeSet, NativeString, NativeSymbol, NativeTypeError, NativeUint16Array,
   NativeUint8Array, NativeWeakRef, ObjectPrototype, abort, abortError, absentError, active, addFunction, answer,
@@ -252,9 +247,9 @@ const core = {
   defineProperty, digits, dropFunction, endedError, enlist, errors, facades, failed, finish, freeze, fromBase64,
   fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles, hasOwn, hide, host, injecting,
   isArray, isData, isError, isFiniteNumber, isNativePromise, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
-  labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, newHandle, newMap,
+  labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, nativeData, nativeText, newHandle, newMap,
   newSet, newWeakMap, notPlugin, nothing, now, once, own, ownKeys, parseJSON, parts, phase, plugin, promiseThen,
-  quote, quoteName, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
+  quote, quoteName, readArguments, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
   settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, subscribe, symbolFor, symbolKeyFor,
   symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waiting,
   currentCall: () => current,

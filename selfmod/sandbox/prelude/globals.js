@@ -49,6 +49,8 @@ delete globalThis.Atomics;
 delete globalThis.WebAssembly;
 delete globalThis.__host;
 delete globalThis.__hold;
+delete globalThis.__text;
+delete globalThis.__data;
 
 // later defines a class of a part, which is read when it is first looked at.
 const later = (name, part) => {

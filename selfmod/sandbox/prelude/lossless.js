@@ -4,9 +4,10 @@
 //   losslessText(value, root)  the JSON text; throws a Lossy that names the path
 //   lossy(error)               the { path, kind, what, hint } of such an error
 //
-// A fast recursive walk says yes to nearly everything; what it does not accept
-// goes through an exact iterative one (exact.js), which accepts depth up to
-// LIMITS.depth, refuses accessors too, and finds out what is wrong and where.
+// The native writer takes nearly everything. What it leaves goes through a fast
+// recursive walk; what that does not accept, through an exact iterative one
+// (exact.js), which accepts depth up to LIMITS.depth, refuses accessors too, and
+// finds out what is wrong and where.
 
 const FAST_DEPTH = 400;
 
@@ -108,11 +109,9 @@ const stringify = (v, root) => {
 };
 
 const losslessText = (v, root) => {
-  switch (typeof v) {
-    case 'string':
-      return quote(v);
-    case 'boolean':
-      return v ? 'true' : 'false';
+  const plain = nativeText(v);
+  if (plain !== undefined) {
+    return plain;
   }
   if (isPlainJSON(v, 0)) {
     const text = stringify(v, root);

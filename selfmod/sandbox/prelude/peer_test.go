@@ -234,14 +234,3 @@ func TestPeerHostileRequests(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func BenchmarkPeerCall(b *testing.B) {
-	_, consumer, enter := peers(b, "{ greet: (who) => 'hi ' + who }", "for (let i = 0; i < 1000; i++) svc.greet('x'); return 1")
-	_ = consumer
-	for b.Loop() {
-		if got := enter(); got != "=1" {
-			b.Fatal(got)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/call")
-}

@@ -149,7 +149,7 @@ const hide = (o, k, value) => defineProperty(o, k, { __proto__: null, value, wri
 const show = (o, k, value) => defineProperty(o, k, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
 
 // quote gives the JSON text of a string.
-const quote = stringifyJSON;
+const quote = nativeText;
 const cut = (s, n) => (s.length <= n ? s : stringSlice(s, 0, n) + '…');
 
 // hides says whether a UTF-16 unit shows nothing, or changes how others show.

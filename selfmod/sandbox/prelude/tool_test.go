@@ -288,14 +288,3 @@ func TestToolMembers(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func BenchmarkTool(b *testing.B) {
-	m := newMachine(b)
-	tool(m, "async execute(args) { return { text: args.a } }")
-	for b.Loop() {
-		m.log = m.log[:0]
-		if got := m.call("invoke", "tool", "1", toolArgs); got[0] != '=' {
-			b.Fatal(got)
-		}
-	}
-}
