@@ -56,8 +56,8 @@ type ForPlugins interface {
 	// is at most 16 MB.
 	WriteText(ctx context.Context, target Path, content string, options *WriteOptions) (Written, error)
 
-	// EditText replaces a piece of a file. oldString has to occur exactly once, unless
-	// replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION
+	// EditText replaces oldString, which has to occur exactly once in the file unless
+	// replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT. FS_STALE_VERSION
 	// if the file changed. \n in it matches \r\n too; what is inserted takes the line
 	// ending of most lines. The rest keeps its bytes.
 	EditText(ctx context.Context, target Path, edit Edit, options *EditOptions) (Edited, error)
@@ -66,13 +66,13 @@ type ForPlugins interface {
 	// with FS_NOT_EMPTY for a folder with something in it, unless recursive is set.
 	Remove(ctx context.Context, target Path, options *RemoveOptions) error
 
-	// Mkdir makes a folder. Its parent has to be there and itself not (FS_EXISTS),
+	// Mkdir makes a folder, whose parent has to be there and itself not (FS_EXISTS),
 	// unless recursive is set.
 	Mkdir(ctx context.Context, target Path, options *MkdirOptions) error
 
-	// Watch calls back when something in a folder, or a file, changes: what changes
-	// within 50 ms together, one call at a time. It returns once it watches, and goes
-	// on until the returned function is called or your plugin ends.
+	// Watch calls back when something in a folder, or a file, changes, until the
+	// returned function is called or your plugin ends. What changes within 50 ms comes
+	// together, one call at a time.
 	//
 	// callback gets the changes; an error of it is logged.
 	Watch(ctx context.Context, target Path, callback func(ctx context.Context, changes []Change) error, options *WatchOptions) (service.Dispose, error)

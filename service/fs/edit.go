@@ -95,14 +95,14 @@ func (p *place) edit(e Edit, expected string) (Edited, error) {
 	f, err := openRegular(p)
 	if errors.Is(err, errAgain) || err == nil && version(p.info) != seen {
 		if err == nil {
-			_ = f.Close() // it was only opened
+			done(f)
 		}
 		return Edited{}, k.stale("someone else is changing it at this moment")
 	}
 	if err != nil {
 		return Edited{}, err
 	}
-	defer f.Close()
+	defer done(f)
 	if expected != "" && seen != expected {
 		return Edited{}, k.stale("it is not at version %s; it is at %q now", quoted(expected), seen)
 	}

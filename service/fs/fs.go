@@ -13,6 +13,7 @@
 // the innermost says whether writing is allowed.
 //
 // Hard links are outside of this: a file that has a name inside a root is inside.
+// A root that is moved or replaced is not followed; errors say so.
 // Between the last check of a version and the renaming of the new file is a moment
 // in which another program's write is lost; writes through this service exclude
 // each other.
@@ -28,10 +29,11 @@
 //
 // A write goes to a temporary file beside its target (.dsh-*.tmp), which is
 // synced and then renamed over it, or, if nothing may be replaced, linked. The
-// target keeps its permissions and, where that is permitted, its owner; other hard
-// links keep the old content. Where a write fails, the target is as it was; folders
-// that were created on the way stay. On file systems without links a conditional
-// creation is not atomic for readers.
+// target keeps its permissions and, where that is permitted, its owner, but no
+// access lists or extended attributes; other hard links keep the old content.
+// Where a write fails, the target is as it was; folders that were created on the
+// way stay. On file systems without links a conditional creation is not atomic for
+// readers.
 //
 // # Policy
 //

@@ -29,7 +29,7 @@ func (p *plugin) ReadText(ctx context.Context, target Path, _ *CallOptions) (str
 		return "", err
 	}
 	defer at.close()
-	defer f.Close()
+	defer done(f)
 	data, err := readAll(k, f, at.info.Size(), limits.FSText)
 	if err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (p *plugin) ReadBytes(ctx context.Context, target Path, o *ReadBytesOptions
 		return nil, err
 	}
 	defer at.close()
-	defer f.Close()
+	defer done(f)
 	if o.Offset > 0 {
 		if _, err := f.Seek(o.Offset, io.SeekStart); err != nil {
 			return nil, k.wrap(err)
@@ -87,7 +87,7 @@ func (p *plugin) StreamText(ctx context.Context, target Path, _ *CallOptions) it
 			return
 		}
 		defer at.close()
-		defer f.Close()
+		defer done(f)
 		p.observed(k, at.abs, version(at.info), ObservedRead)
 		stream(k, f, yield)
 	}
@@ -141,6 +141,9 @@ func pieceEnd(b []byte) int {
 	}
 	return len(b)
 }
+
+// done closes what was only read: its end can tell nothing new.
+func done(c io.Closer) { _ = c.Close() }
 
 // openFile opens a regular file for reading: the one that was looked at, in its
 // folder. One that is replaced meanwhile is looked for again.
@@ -205,7 +208,7 @@ func openRegular(at *place) (*os.File, error) {
 		err = errAgain
 	}
 	if err != nil {
-		_ = f.Close() // it was only opened
+		done(f)
 		return nil, err
 	}
 	at.info = info

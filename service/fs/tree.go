@@ -29,7 +29,7 @@ func (p *plugin) ListDir(ctx context.Context, target Path, _ *CallOptions) (List
 	if err != nil {
 		return Listing{}, k.wrap(err)
 	}
-	defer dir.Close()
+	defer done(dir)
 	found, more, err := list(k, dir, limits.FSVisited)
 	if err != nil {
 		return Listing{}, k.wrap(err)
@@ -73,7 +73,7 @@ func list(k *call, dir *os.Root, max int) (out []string, more bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	defer f.Close()
+	defer done(f)
 	for {
 		if err := k.ctx.Err(); err != nil {
 			return nil, false, err
@@ -212,7 +212,7 @@ func (r *remover) empty(dir *os.Root, name, abs string, info os.FileInfo, depth 
 	if err != nil {
 		return err
 	}
-	defer sub.Close()
+	defer done(sub)
 	for {
 		found, more, err := list(r.k, sub, limits.FSEntries)
 		if err != nil {
@@ -271,7 +271,7 @@ func (p *plugin) Glob(ctx context.Context, pattern string, o *GlobOptions) (Matc
 		if err != nil {
 			return Matches{}, k.wrap(err)
 		}
-		defer dir.Close()
+		defer done(dir)
 		if err := s.search(dir, at.abs, path.Clean(base), "", 0); err != nil && !errors.Is(err, errEnough) {
 			return Matches{}, k.wrap(err)
 		}
@@ -400,7 +400,7 @@ func (s *searcher) folder(dir *os.Root, name, abs, shown, rel string, info os.Fi
 	sub, err := enter(dir, name, info)
 	if err == nil {
 		err = s.search(sub, abs, shown, rel, depth+1)
-		_ = sub.Close() // it was only read
+		done(sub)
 	}
 	if err == nil || errors.Is(err, errEnough) || s.k.ctx.Err() != nil {
 		return err

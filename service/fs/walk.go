@@ -213,6 +213,11 @@ func (w *walker) absent(p *place, dir **os.Root, rest []string) (*place, []strin
 	if slices.Contains(rest, "..") {
 		return nil, nil, w.k.fail(CodeNotFound, "there is no folder %s", quoted(w.display(p.abs)))
 	}
+	if filepath.Dir(p.abs) == p.root.path {
+		if info, err := os.Stat(p.root.path); err != nil || !os.SameFile(info, p.root.info) {
+			return nil, nil, w.k.fail(CodeIO, "the root %s was moved, removed or replaced since this program started; start it again", p.root.path)
+		}
+	}
 	p.abs = filepath.Join(append([]string{p.abs}, rest[1:]...)...)
 	if w.denied.has(p.abs, nil) {
 		return nil, nil, w.refuse()
@@ -244,7 +249,7 @@ func (w *walker) outside() error {
 	if w.through {
 		how = "a symbolic link on the way leads out of the folders that plugins may use"
 	}
-	return w.k.fail(CodeSandboxDenied, "%s: %s; start dsh with `--root DIR` to add one", how, w.names())
+	return w.k.fail(CodeSandboxDenied, "%s (%s); start dsh with `--root DIR` to add one", how, w.names())
 }
 
 func (w *walker) refuse() error {

@@ -291,6 +291,19 @@ func TestReadOnlyRoots(t *testing.T) {
 	}
 }
 
+// TestRootReplaced: another folder of the same name is not the root.
+func TestRootReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "root")
+	put(t, filepath.Join(dir, "old"), "x")
+	w := newWorld(t, Config{Roots: []string{dir}})
+	do(t, os.RemoveAll(dir))
+	put(t, filepath.Join(dir, "new"), "x")
+	_, err := w.fs.ReadText(t.Context(), "new", nil)
+	wantCode(t, err, CodeIO, "start it again")
+	_, err = w.fs.WriteText(t.Context(), "d/new", "x", nil)
+	wantCode(t, err, CodeIO, dir)
+}
+
 func TestConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), "")

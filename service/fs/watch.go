@@ -261,7 +261,7 @@ func (w *watched) close() error {
 
 func (f *folder) close() {
 	f.gone = true
-	_ = f.dir.Close() // both were only read
+	done(f.dir)
 	_ = f.file.Close()
 }
 
@@ -375,7 +375,7 @@ func (w *watched) below(f *folder, name, path string, info os.FileInfo, found ne
 	sub, err := enter(f.dir, name, info)
 	if err == nil {
 		err = w.add(sub, &folder{abs: path, depth: f.depth + 1}, found)
-		_ = sub.Close() // add has its own
+		done(sub)
 	}
 	if f.only == "" && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errAgain)) {
 		return nil // it may not be read, or it went meanwhile, which is told

@@ -183,7 +183,7 @@ func (p *place) look() error {
 func (p *place) openable() error {
 	f, err := p.dir.OpenFile(p.name, os.O_WRONLY|openFlags, 0)
 	if err == nil {
-		_ = f.Close() // nothing was written
+		done(f)
 		return nil
 	}
 	if errors.Is(err, syscall.ETXTBSY) {
@@ -202,7 +202,7 @@ func (p *place) echo() (text *string, cut bool, err error) {
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // what cannot be read is not shown
 	}
-	defer f.Close()
+	defer done(f)
 	data, err := io.ReadAll(io.LimitReader(f, limits.FSEcho+utf8.UTFMax))
 	if err != nil {
 		return nil, false, err
@@ -349,7 +349,7 @@ func syncFolder(dir *os.Root) error {
 		return err
 	}
 	err = f.Sync()
-	_ = f.Close() // nothing was written to it
+	done(f)
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
