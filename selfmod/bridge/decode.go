@@ -55,9 +55,6 @@ func (r *reader) into(path, ts string, v lossless.Value, out reflect.Value) erro
 		if v.IsNull() || special(v) == "u" {
 			return nil
 		}
-		if t.Implements(unmarshalerType) && !reflect.PointerTo(t).Implements(unmarshalerType) {
-			break
-		}
 		p, err := r.read(path, ts, v, t.Elem())
 		if err != nil {
 			return err

@@ -95,8 +95,8 @@ func (f *fakeWorker) answer(lie string, frame wire.Frame) (code int, end bool) {
 	case wire.Load:
 		f.result(frame, loaded(lie))
 	case wire.Apply:
-		if lie == "verbs" {
-			f.forge(frame)
+		if verbs := forgeries[lie]; verbs != nil {
+			f.forge(frame, verbs)
 		}
 		f.result(frame, "=")
 	case wire.Unload:
@@ -110,7 +110,7 @@ func (f *fakeWorker) answer(lie string, frame wire.Frame) (code int, end bool) {
 	case wire.Reply, wire.Settle:
 		f.got[frame.ID] = string(frame.Payload)
 	case wire.Invoke:
-		if lie == "verbs" && frame.Name == "tool" {
+		if forgeries[lie] != nil && frame.Name == "tool" {
 			text, err := json.Marshal(f.got)
 			if err != nil {
 				panic(err)

@@ -67,6 +67,9 @@ var forgedVerbs = []forgedVerb{
 	{kind: wire.HostAsync, verb: "dispose", payload: `{"effect":"x"}`, has: "!"},
 	{kind: wire.HostSync, verb: "get", payload: `{"name":"` + strings.Repeat("n", 1<<17) + `"}`, has: "="},
 	{kind: wire.HostSync, verb: "live", payload: `{"name":null}`, has: "=false"},
+	{kind: wire.HostSync, verb: "service", payload: `{"s":"tools","m":"register","a":[]}`, has: "is not injected"},
+	{kind: wire.HostSync, verb: "service", payload: `{"s":"forged-service","m":"add","a":[1,2]}`, has: "is not injected"},
+	{kind: wire.HostAsync, verb: "service", payload: `{"s":"\u001b[31mFORGED","m":"x","a":[]}`, has: "is not injected"},
 	{kind: wire.Send, verb: "progress", payload: `{"call":1,"text":"` + strings.Repeat("p", 1<<17) + `"}`},
 	{kind: wire.Send, verb: "defer", payload: `{"call":1,"message":` + deepSchema + `}`},
 	{kind: wire.Send, verb: "conclude", payload: `x`},
@@ -76,8 +79,14 @@ var forgedVerbs = []forgedVerb{
 	{kind: wire.Late, payload: `{"message":"\u001b[31mlate\nFORGED","frames":["at \u001b[31mFORGED\n## FORGED"]}`},
 }
 
+// forgeries are the requests of the lies that forge some.
+var forgeries = map[string][]forgedVerb{"verbs": forgedVerbs, "services": forgedServices}
+
 // loaded is what the fake answers to Load.
 func loaded(lie string) string {
+	if lie == "services" {
+		return `={"name":"fake","inject":[{"name":"forged-service"}]}`
+	}
 	if strings.HasPrefix(lie, "loaded ") {
 		return strings.TrimPrefix(lie, "loaded ")
 	}
@@ -89,10 +98,10 @@ func loaded(lie string) string {
 
 // forge sends the requests, waits for the answers, and registers a tool that
 // tells them.
-func (f *fakeWorker) forge(apply wire.Frame) {
+func (f *fakeWorker) forge(apply wire.Frame, verbs []forgedVerb) {
 	const dump = 1000
 	asked := 1
-	for i, v := range forgedVerbs {
+	for i, v := range verbs {
 		a := ask(v.kind, apply, v.verb, v.payload)
 		a.ID, a.Run = uint64(i+1), apply.Run+v.run
 		f.send(a)
@@ -134,18 +143,7 @@ func TestForgedVerbs(t *testing.T) {
 	if err := json.Unmarshal(res.Value, &got); err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range forgedVerbs {
-		if v.kind != wire.HostSync && v.kind != wire.HostAsync {
-			continue
-		}
-		answer, ok := got[fmt.Sprint(i+1)]
-		if !ok || !strings.Contains(answer, v.has) || v.has != "" && !strings.HasPrefix(v.has, "=") && !strings.HasPrefix(answer, "!") {
-			t.Errorf("%s %.80q: answered %.300q, want %q", v.verb, v.payload, answer, v.has)
-		}
-		if len(answer) > 4*limits.ErrorText {
-			t.Errorf("%s %.80q: the answer has %d bytes", v.verb, v.payload, len(answer))
-		}
-	}
+	checkForged(t, forgedVerbs, got)
 	for _, report := range []string{r.Inspect("", ""), r.Inspect("temporary", id)} {
 		for line := range strings.Lines(report) {
 			if strings.HasPrefix(strings.TrimSpace(line), "FORGED") || strings.HasPrefix(line, "## FORGED") || strings.ContainsAny(line, "\x1b\u202e") {
@@ -163,6 +161,23 @@ func TestForgedVerbs(t *testing.T) {
 	}
 	if receipt := r.Unmount(id); !strings.Contains(receipt, "3 tools, 1 service") {
 		t.Errorf("receipt: %s", receipt)
+	}
+}
+
+// checkForged holds the answers against what is to be answered.
+func checkForged(t *testing.T, verbs []forgedVerb, got map[string]string) {
+	t.Helper()
+	for i, v := range verbs {
+		if v.kind != wire.HostSync && v.kind != wire.HostAsync {
+			continue
+		}
+		answer, ok := got[fmt.Sprint(i+1)]
+		if !ok || !strings.Contains(answer, v.has) || v.has != "" && !strings.HasPrefix(v.has, "=") && !strings.HasPrefix(answer, "!") {
+			t.Errorf("%s %.80q: answered %.300q, want %q", v.verb, v.payload, answer, v.has)
+		}
+		if len(answer) > 4*limits.ErrorText {
+			t.Errorf("%s %.80q: the answer has %d bytes", v.verb, v.payload, len(answer))
+		}
 	}
 }
 
