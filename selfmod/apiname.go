@@ -26,7 +26,8 @@ const typeByName = `cordis_inspect what:"api" with a type's name shows it`
 // apiOne is everything about one thing that plugins can use: a service, a
 // member of one, a type, or a member of ctx.
 func (t *toolset) apiOne(name string) (string, error) {
-	key := strings.TrimSuffix(name, "()")
+	key, _, _ := strings.Cut(name, "(") // as it is called: fs.readText(path)
+	key = strings.TrimSpace(key)
 	if key == ctxName {
 		return ctxPage("").text(limits.ReportName), nil
 	}
@@ -45,10 +46,24 @@ func (t *toolset) apiOne(name string) (string, error) {
 	if running {
 		return apiUncatalogued(info, member)
 	}
-	if typ, ok := catalog.LookupType(key); ok {
+	if typ, ok := catalog.LookupType(service); ok { // or a member of its objects
 		return apiType(typ), nil
 	}
-	return "", fmt.Errorf("no catalogued service named %q%s", plain.Name(name), didYouMean(key, apiNames(live)))
+	near := didYouMean(key, apiNames(live))
+	if near == "" {
+		near = "; what runs: " + listed(runningNames(live), rowMembers)
+	}
+	return "", fmt.Errorf("no catalogued service named %q%s", plain.Name(name), near)
+}
+
+// runningNames are the services that run, sorted.
+func runningNames(live map[string]cordis.ServiceInfo) []string {
+	running := make([]string, 0, len(live))
+	for name := range live {
+		running = append(running, plain.Name(name))
+	}
+	slices.Sort(running)
+	return running
 }
 
 // apiKey is what a member of ctx is in the catalog: timer has verbs on ctx.
@@ -269,7 +284,7 @@ func didYouMean(name string, among []string) string {
 			best, least = candidate, d
 		}
 	}
-	if best == "" || least > max(2, len(name)/3) {
+	if best == "" || least > max(1, len(name)/3) {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)

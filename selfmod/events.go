@@ -3,6 +3,7 @@ package selfmod
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
@@ -55,7 +56,11 @@ func eventOne(name string) (string, error) {
 		for i := range catalog.Events {
 			names[i] = catalog.Events[i].Name
 		}
-		return "", fmt.Errorf("no catalogued event named %q%s", plain.Name(name), didYouMean(name, names))
+		near := didYouMean(name, names)
+		if near == "" {
+			near = "; there are " + strings.Join(names, ", ")
+		}
+		return "", fmt.Errorf("no catalogued event named %q%s", plain.Name(name), near)
 	}
 	var p page
 	p.add("## event: "+e.Name, eventLine(e))

@@ -14,6 +14,7 @@ import (
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/schema"
+	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -90,7 +91,7 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 		a.What = "temporary"
 	}
 	if a.What != "" && !slices.Contains(sections, a.What) {
-		return "", fmt.Errorf("what must be one of %s, or left out for all, not %q", strings.Join(sections, ", "), plain.Name(a.What))
+		return "", fmt.Errorf("what must be one of %s, or left out for all, not %q%s", strings.Join(sections, ", "), plain.Name(a.What), nameNot(a.What))
 	}
 	if a.Name != "" {
 		switch a.What {
@@ -101,7 +102,7 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 		case "events":
 			return eventOne(a.Name)
 		}
-		return "", errors.New(nameRule)
+		return "", errors.New(nameRule + nameNot(a.Name))
 	}
 	if a.What != "" {
 		return t.part(a.What, scope).text(most(a.What)), nil
@@ -111,6 +112,18 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 
 // nameRule is what name goes with.
 const nameRule = `name is valid only with what:"api" (a service, a method such as fs.readText, a type, ctx), what:"events" (an event) or what:"temporary" (the id of a temporary Plugin, such as dyn-1)`
+
+// nameNot says how to ask for what was named in a wrong place; "": not known.
+func nameNot(name string) string {
+	service, _, _ := strings.Cut(name, ".")
+	what := "api"
+	if _, ok := catalog.LookupEvent(name); ok {
+		what = "events"
+	} else if _, ok := catalog.LookupService(service); !ok {
+		return didYouMean(name, sections)
+	}
+	return fmt.Sprintf("; ask with what:%q name:%q", what, plain.Name(name))
+}
 
 // part is a section of the report, which is written in at most so many characters.
 type part interface{ text(max int) string }

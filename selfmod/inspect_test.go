@@ -168,10 +168,13 @@ func TestEveryName(t *testing.T) {
 			signature := "\n    " + strings.ReplaceAll(m.Signature, "\n", "\n    ")
 			ask("api", s.Key+"."+m.Name, "## api: "+s.Key+"."+m.Name+"\n", signature, m.Summary)
 			ask("api", s.Key, signature)
-			ask("api", "ctx."+s.Key+"."+m.Name+"()", signature)
+			ask("api", "ctx."+s.Key+"."+m.Name+"(a, b)", signature)
 		}
 	}
 	for _, typ := range catalog.Types {
+		for _, m := range typ.Methods {
+			ask("api", typ.Name+"."+m.Name, "## api: "+typ.Name+"\n")
+		}
 		ask("api", typ.Name, strings.ReplaceAll(typ.Declaration, "\n", "\n    "))
 	}
 	for _, e := range catalog.Events {
@@ -229,13 +232,18 @@ func TestNameErrors(t *testing.T) {
 	r := selfmodtest.New(t, selfmod.Config{})
 	tests := []struct{ what, name, want string }{
 		{"", "fs", `name is valid only with what:"api"`},
+		{"", "fs.readText", `; ask with what:"api" name:"fs.readText"`},
+		{"services", "tools/change", `; ask with what:"events" name:"tools/change"`},
+		{"fs", "", `not "fs"; ask with what:"api" name:"fs"`},
+		{"event", "", `not "event"; did you mean "events"?`},
 		{"services", "fs", `name is valid only with what:"api"`},
 		{"tools", "x", `what:"events" (an event) or what:"temporary"`},
-		{"api", "nothing_like_it", `no catalogued service named "nothing_like_it"`},
+		{"api", "nothing_like_it", `no catalogued service named "nothing_like_it"; what runs: timer, tools`},
+		{"events", "nothing_like_it", `no catalogued event named "nothing_like_it"; there are `},
 		{"api", "timr", `no catalogued service named "timr"; did you mean "timer"?`},
 		{"api", "settimeout", `no catalogued service named "settimeout"; did you mean "ctx.setTimeout"?`},
 		{"api", "tools.registr", `service "tools" has no method "registr"; did you mean "register"? (it has register, schemas, get)`},
-		{"api", "ctx.emit", `no catalogued service named "ctx.emit"`},
+		{"api", "ctx.emit", `no catalogued service named "ctx.emit"; what runs: `},
 		{"events", "tool/pre-execute", `no catalogued event named "tool/pre-execute"; did you mean "tools/pre-execute"?`},
 		{"events", "pre-execute", `did you mean "tools/pre-execute"?`},
 		{"temporary", "dyn-9", `no temporary Plugin with id "dyn-9"`},
