@@ -89,8 +89,10 @@ type Exec struct {
 	concludeTurn bool
 }
 
-// ToolCall is a call as listeners of plugins see it.
-type ToolCall struct {
+// ExecView is a call as listeners of plugins see it.
+//
+//dsh:name ToolCall
+type ExecView struct {
 	// Token identifies the call while this process runs.
 	Token Token `json:"token"`
 	// CallID is the caller's id of the call.

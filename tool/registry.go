@@ -35,8 +35,10 @@ type ForPlugins interface {
 	Get()
 }
 
-// ToolView is what can be known of a tool.
-type ToolView struct {
+// PluginView is what a plugin can know of a tool.
+//
+//dsh:name ToolView
+type PluginView struct {
 	// Name is what callers call it.
 	Name string `json:"name"`
 	// Description tells the model what it does.

@@ -250,14 +250,14 @@ declare namespace dsh {
     glob(pattern: string, options?: GlobOptions): Promise<Matches>;
     /** Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB. */
     writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>;
-    /** Replaces a piece of a file. oldString has to occur exactly once, unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION if the file changed. \n in it matches \r\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes. */
+    /** Replaces oldString, which has to occur exactly once in the file unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT. FS_STALE_VERSION if the file changed. \n in it matches \r\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes. */
     editText(target: string | Target, edit: Edit, options?: EditOptions): Promise<Edited>;
     /** Removes a file, an empty folder, or a link (not what it leads to). Rejects with FS_NOT_EMPTY for a folder with something in it, unless recursive is set. */
     remove(target: string | Target, options?: RemoveOptions): Promise<void>;
-    /** Makes a folder. Its parent has to be there and itself not (FS_EXISTS), unless recursive is set. */
+    /** Makes a folder, whose parent has to be there and itself not (FS_EXISTS), unless recursive is set. */
     mkdir(target: string | Target, options?: MkdirOptions): Promise<void>;
     /**
-     * Calls back when something in a folder, or a file, changes: what changes within 50 ms together, one call at a time. It returns once it watches, and goes on until the returned function is called or your plugin ends.
+     * Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time.
      *
      * callback gets the changes; an error of it is logged.
      */
@@ -933,7 +933,7 @@ declare namespace dsh {
     concludeTurn?: boolean;
   }
 
-  /** What can be known of a tool. */
+  /** What a plugin can know of a tool. */
   interface ToolView {
     /** what callers call it. */
     name: string;

@@ -197,8 +197,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				},
 				Result:    "Edited",
 				Signature: "editText(target: string | Target, edit: Edit, options?: EditOptions): Promise<Edited>",
-				Summary:   "Replaces a piece of a file.",
-				Doc:       "Replaces a piece of a file. oldString has to occur exactly once, unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT; FS_STALE_VERSION if the file changed. \\n in it matches \\r\\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes.",
+				Summary:   "Replaces oldString, which has to occur exactly once in the file unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT.",
+				Doc:       "Replaces oldString, which has to occur exactly once in the file unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT. FS_STALE_VERSION if the file changed. \\n in it matches \\r\\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes.",
 			},
 			{
 				Name: "remove",
@@ -223,8 +223,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				},
 				Result:    "void",
 				Signature: "mkdir(target: string | Target, options?: MkdirOptions): Promise<void>",
-				Summary:   "Makes a folder.",
-				Doc:       "Makes a folder. Its parent has to be there and itself not (FS_EXISTS), unless recursive is set.",
+				Summary:   "Makes a folder, whose parent has to be there and itself not (FS_EXISTS), unless recursive is set.",
+				Doc:       "Makes a folder, whose parent has to be there and itself not (FS_EXISTS), unless recursive is set.",
 			},
 			{
 				Name: "watch",
@@ -237,8 +237,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				},
 				Result:    "() => Promise<void>",
 				Signature: "watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>",
-				Summary:   "Calls back when something in a folder, or a file, changes: what changes within 50 ms together, one call at a time.",
-				Doc: `Calls back when something in a folder, or a file, changes: what changes within 50 ms together, one call at a time. It returns once it watches, and goes on until the returned function is called or your plugin ends.
+				Summary:   "Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends.",
+				Doc: `Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time.
 
 callback gets the changes; an error of it is logged.`,
 			},
@@ -1485,7 +1485,7 @@ interface ToolResult {
 	},
 	{
 		Name: "ToolView",
-		Declaration: `/** What can be known of a tool. */
+		Declaration: `/** What a plugin can know of a tool. */
 interface ToolView {
   /** what callers call it. */
   name: string;
@@ -1495,7 +1495,7 @@ interface ToolView {
   parameters: any;
 }`,
 		Short: "ToolView { name: string; description: string; parameters: any }",
-		Doc:   "What can be known of a tool.",
+		Doc:   "What a plugin can know of a tool.",
 	},
 	{
 		Name: "WatchOptions",

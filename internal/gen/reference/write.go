@@ -18,7 +18,7 @@ import (
 const Command = "go generate ./..."
 
 // ErrStale says that a generated file is not what the source gives.
-var ErrStale = errors.New("generated files are stale: run " + Command)
+var ErrStale = errors.New("generated files are stale")
 
 // Root finds the root of the module from the working directory.
 func Root() (string, error) {
@@ -131,7 +131,7 @@ func compare(root string, files map[string][]byte) error {
 		}
 	}
 	if len(stale) > 0 {
-		return fmt.Errorf("%w (%s)", ErrStale, strings.Join(stale, ", "))
+		return fmt.Errorf("%w: run %s (%s)", ErrStale, Command, strings.Join(stale, ", "))
 	}
 	return nil
 }
