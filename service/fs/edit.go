@@ -45,10 +45,10 @@ func (p *plugin) EditText(ctx context.Context, target Path, edit Edit, o *EditOp
 }
 
 func checkEdit(k *call, e Edit) error {
-	switch {
-	case e.OldString == "":
+	switch e.OldString {
+	case "":
 		return k.fail(CodeInvalidArgument, "oldString is empty; give the text to replace, or write the whole file with writeText()")
-	case e.OldString == e.NewString:
+	case e.NewString:
 		return k.fail(CodeInvalidArgument, "oldString and newString are the same, so there is nothing to change")
 	}
 	if err := checkContent(k, "oldString", e.OldString, limits.FSEdit); err != nil {

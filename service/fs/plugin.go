@@ -108,7 +108,7 @@ func (p *plugin) stat(k *call, target, cwd Path, follow bool) (*Info, error) {
 	at, err := p.walk(k, target, cwd, follow)
 	if err != nil {
 		if service.CodeOf(err) == CodeNotDirectory {
-			return nil, nil //nolint:nilerr // below a file there is nothing
+			return nil, nil // below a file there is nothing
 		}
 		return nil, err
 	}

@@ -159,8 +159,7 @@ func (w *walker) pass(parts []string) (_ *place, next []string, err error) {
 		case p.info.Mode()&fs.ModeSymlink != 0 && (!last || w.follow):
 			next, err := w.link(dir, part, filepath.Dir(p.abs))
 			return nil, slices.Concat(next, rest[i+1:]), err
-		case last:
-			break
+		case last: // whatever it is
 		case !p.info.IsDir():
 			return nil, nil, w.k.fail(CodeNotDirectory, "%s is not a folder", quoted(w.display(p.abs)))
 		default:

@@ -342,7 +342,7 @@ func (w *watched) look(f *folder, name string, found newcomer) (path string, kin
 	info, err := f.dir.Lstat(name)
 	if err != nil || w.denied.has(path, info) {
 		if !known {
-			return path, "", nil //nolint:nilerr // it came and went, or is not there for plugins
+			return path, "", nil // it came and went, or is not there for plugins
 		}
 		w.forget(f, name)
 		return path, Removed, nil

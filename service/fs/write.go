@@ -200,7 +200,7 @@ func (p *place) echo() (text *string, cut bool, err error) {
 		return nil, false, p.call.stale("it is being replaced by someone else at this moment")
 	}
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // what cannot be read is not shown
+		return nil, false, nil // what cannot be read is not shown
 	}
 	defer done(f)
 	data, err := io.ReadAll(io.LimitReader(f, limits.FSEcho+utf8.UTFMax))
