@@ -91,8 +91,12 @@ func (l *live) toolsPage() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n## %s\n\nTitle: %s. Kind: %s.\n\n### Description\n\n%s\n\n### Parameters\n\n%s\n### Value\n\n%s",
-			v.Name, v.Title, v.Kind, quoted(v.Description), parameters, output)
+		hints, err := json.Marshal(v.Annotations)
+		if err != nil {
+			return "", fmt.Errorf("write annotations: %w", err)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\nTitle: %s. Kind: %s. Annotations: `%s`.\n\n### Description\n\n%s\n\n### Parameters\n\n%s\n### Value\n\n%s",
+			v.Name, v.Title, v.Kind, hints, quoted(v.Description), parameters, output)
 	}
 	return b.String(), nil
 }
