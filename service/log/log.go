@@ -29,25 +29,25 @@ type ForPlugins interface {
 	//
 	//   - message: what happened.
 	//   - fields: an object whose members are shown behind the message; another
-	//     value is shown as value.
+	//     value, such as an Error, is shown as value.
 	Debug(message string, fields *lossless.Text)
 	// Info logs what is worth to know.
 	//
 	//   - message: what happened.
 	//   - fields: an object whose members are shown behind the message; another
-	//     value is shown as value.
+	//     value, such as an Error, is shown as value.
 	Info(message string, fields *lossless.Text)
 	// Warn logs what may need attention.
 	//
 	//   - message: what happened.
 	//   - fields: an object whose members are shown behind the message; another
-	//     value is shown as value.
+	//     value, such as an Error, is shown as value.
 	Warn(message string, fields *lossless.Text)
 	// Error logs what went wrong.
 	//
 	//   - message: what happened.
 	//   - fields: an object whose members are shown behind the message; another
-	//     value is shown as value.
+	//     value, such as an Error, is shown as value.
 	Error(message string, fields *lossless.Text)
 }
 

@@ -309,7 +309,8 @@ func (e *entry) call(ctx context.Context, limit time.Duration, timeout, failed, 
 	if code != "" {
 		return err
 	}
-	return fail(failed, "the %s provider %q failed: %w", e.what, e.id, err)
+	// Not wrapped: to the caller this is an error of web, whatever was thrown.
+	return fail(failed, "the %s provider %q failed: %s", e.what, e.id, err.Error())
 }
 
 func guarded(fn func() error) (err error) {

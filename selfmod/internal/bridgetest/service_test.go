@@ -153,6 +153,7 @@ type ForPlugins interface {
 	None() []string
 	HTMLPage() string
 	Unsafe() int64
+	Either(place *Place, note *lossless.Text) string
 }
 
 type forPlugins struct {
@@ -166,9 +167,19 @@ func (f *forPlugins) Item(item Item) (Item, error)         { return item, nil }
 func (f *forPlugins) None() []string                       { return nil }
 func (f *forPlugins) HTMLPage() string                     { return "<b>&</b>" }
 func (f *forPlugins) Unsafe() int64                        { return 1<<53 + 2 }
-func (f *forPlugins) PanicsNow() int                       { panic("now") }
-func (f *forPlugins) Panics(context.Context) error         { var m map[string]int; m["x"] = 1; return nil }
-func (f *forPlugins) Nothing(context.Context) error        { return nil }
+func (f *forPlugins) Either(place *Place, note *lossless.Text) string {
+	where, what := "nowhere", "nothing"
+	if place != nil {
+		where = place.Path
+	}
+	if note != nil {
+		what = string(*note)
+	}
+	return where + " " + what
+}
+func (f *forPlugins) PanicsNow() int                { panic("now") }
+func (f *forPlugins) Panics(context.Context) error  { var m map[string]int; m["x"] = 1; return nil }
+func (f *forPlugins) Nothing(context.Context) error { return nil }
 func (f *forPlugins) Big(_ context.Context, n int) (string, error) {
 	return strings.Repeat("x", n), nil
 }

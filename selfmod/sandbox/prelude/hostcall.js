@@ -146,6 +146,9 @@ const write = (c, v, skip) => {
     throw unfit(c, 'a promise; await it first');
   }
   if (isError(v)) {
+    if (stringIndexOf(c.label, 'ctx.log.') === 0) { // errors are what logs are for
+      return quote(textOf(v, 'name') + ': ' + textOf(v, 'message'));
+    }
     throw unfit(c, 'an Error; pass its message');
   }
   return writeRecord(c, v, skip);
