@@ -299,28 +299,28 @@ declare namespace dsh {
      * Logs what helps to find a fault. It is usually not shown.
      *
      *   - message: what happened.
-     *   - fields: an object whose members are shown behind the message; another value is shown as value.
+     *   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.
      */
     debug(message: string, fields?: any): void;
     /**
      * Logs what is worth to know.
      *
      *   - message: what happened.
-     *   - fields: an object whose members are shown behind the message; another value is shown as value.
+     *   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.
      */
     info(message: string, fields?: any): void;
     /**
      * Logs what may need attention.
      *
      *   - message: what happened.
-     *   - fields: an object whose members are shown behind the message; another value is shown as value.
+     *   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.
      */
     warn(message: string, fields?: any): void;
     /**
      * Logs what went wrong.
      *
      *   - message: what happened.
-     *   - fields: an object whose members are shown behind the message; another value is shown as value.
+     *   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.
      */
     error(message: string, fields?: any): void;
   }

@@ -320,7 +320,7 @@ callback gets the changes; an error of it is logged.`,
 				Kind: "sync",
 				Params: []Param{
 					{Name: "message", Type: "string", Doc: "what happened."},
-					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value, such as an error, is shown as value."},
 				},
 				Result:    "void",
 				Signature: "debug(message: string, fields?: any): void",
@@ -328,7 +328,7 @@ callback gets the changes; an error of it is logged.`,
 				Doc: `Logs what helps to find a fault. It is usually not shown.
 
   - message: what happened.
-  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+  - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.`,
 			},
 			{
 				Name: "info",
@@ -336,7 +336,7 @@ callback gets the changes; an error of it is logged.`,
 				Kind: "sync",
 				Params: []Param{
 					{Name: "message", Type: "string", Doc: "what happened."},
-					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value, such as an error, is shown as value."},
 				},
 				Result:    "void",
 				Signature: "info(message: string, fields?: any): void",
@@ -344,7 +344,7 @@ callback gets the changes; an error of it is logged.`,
 				Doc: `Logs what is worth to know.
 
   - message: what happened.
-  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+  - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.`,
 			},
 			{
 				Name: "warn",
@@ -352,7 +352,7 @@ callback gets the changes; an error of it is logged.`,
 				Kind: "sync",
 				Params: []Param{
 					{Name: "message", Type: "string", Doc: "what happened."},
-					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value, such as an error, is shown as value."},
 				},
 				Result:    "void",
 				Signature: "warn(message: string, fields?: any): void",
@@ -360,7 +360,7 @@ callback gets the changes; an error of it is logged.`,
 				Doc: `Logs what may need attention.
 
   - message: what happened.
-  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+  - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.`,
 			},
 			{
 				Name: "error",
@@ -368,7 +368,7 @@ callback gets the changes; an error of it is logged.`,
 				Kind: "sync",
 				Params: []Param{
 					{Name: "message", Type: "string", Doc: "what happened."},
-					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value is shown as value."},
+					{Name: "fields", Type: "any", Optional: true, Doc: "an object whose members are shown behind the message; another value, such as an error, is shown as value."},
 				},
 				Result:    "void",
 				Signature: "error(message: string, fields?: any): void",
@@ -376,7 +376,7 @@ callback gets the changes; an error of it is logged.`,
 				Doc: `Logs what went wrong.
 
   - message: what happened.
-  - fields: an object whose members are shown behind the message; another value is shown as value.`,
+  - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.`,
 			},
 		},
 	},
