@@ -208,7 +208,7 @@ func (m *Member) arguments(ctx context.Context, args lossless.Value, c Caller) (
 	}
 	r := reader{ctx: ctx, caller: c, what: m.who()}
 	for at, p := range m.params {
-		path := fmt.Sprintf("argument %d (%s)", at+1, p.name)
+		path := &place{root: fmt.Sprintf("argument %d (%s)", at+1, p.name)}
 		if at >= n || special(args.At(at)) == "u" {
 			if !p.optional {
 				return nil, m.refuse(fmt.Sprintf("%s: %s is missing", m.who(), path))
@@ -273,7 +273,7 @@ func aborted(ctx context.Context) string {
 }
 
 // function makes a Go function of a caller's one.
-func (r *reader) function(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) function(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	number, _ := v.Get("h")
 	id, ok := number.Int64()
 	if special(v) != "f" || !ok || id < 0 || id > 1<<32-1 {
@@ -348,7 +348,7 @@ func (f *function) enter(ctx context.Context, in, out []reflect.Value) error {
 		return fmt.Errorf("%s must be %s, got undefined", result, tsName(f.t.Out(0)))
 	}
 	r := reader{ctx: ctx, caller: f.caller, what: f.what}
-	value, err := r.read(result, tsName(f.t.Out(0)), v, f.t.Out(0))
+	value, err := r.read(&place{root: result}, tsName(f.t.Out(0)), v, f.t.Out(0))
 	if err != nil {
 		return err
 	}

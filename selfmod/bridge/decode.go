@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -32,36 +33,27 @@ type reader struct {
 }
 
 // must is the error of a value of the wrong type.
-func must(path, ts string, v lossless.Value) error {
+func must(path *place, ts string, v lossless.Value) error {
 	return wrongf("%s must be %s, got %s", path, ts, got(v))
 }
 
 // read makes v a value of type t. path says in messages what v is, ts what it
 // must be.
-func (r *reader) read(path, ts string, v lossless.Value, t reflect.Type) (reflect.Value, error) {
+func (r *reader) read(path *place, ts string, v lossless.Value, t reflect.Type) (reflect.Value, error) {
 	out := reflect.New(t).Elem()
-	if r.depth++; r.depth > limits.Depth {
-		return out, wrongf("%s is nested deeper than %d", path, limits.Depth)
-	}
-	defer func() { r.depth-- }()
 	return out, r.into(path, ts, v, out)
 }
 
 // into is read for a place that is there.
-func (r *reader) into(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) into(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	t := out.Type()
 	switch {
 	case t.Kind() == reflect.Pointer:
 		if v.IsNull() || special(v) == "u" {
 			return nil
 		}
-		p, err := r.read(path, ts, v, t.Elem())
-		if err != nil {
-			return err
-		}
 		out.Set(reflect.New(t.Elem()))
-		out.Elem().Set(p)
-		return nil
+		return r.into(path, ts, v, out.Elem())
 	case t == valueType, t == rawType, t.Kind() == reflect.Interface && t.NumMethod() == 0:
 		return readAny(path, v, out)
 	case t == bytesType:
@@ -82,7 +74,7 @@ func (r *reader) into(path, ts string, v lossless.Value, out reflect.Value) erro
 }
 
 // plain reads what JSON has itself.
-func (r *reader) plain(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) plain(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	t := out.Type()
 	switch t.Kind() {
 	case reflect.String:
@@ -111,7 +103,7 @@ func (r *reader) plain(path, ts string, v lossless.Value, out reflect.Value) err
 }
 
 // readNumber reads a number that the type holds.
-func readNumber(path, ts string, v lossless.Value, out reflect.Value) error {
+func readNumber(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	if v.Kind() != lossless.Number {
 		return must(path, ts, v)
 	}
@@ -139,7 +131,7 @@ func readNumber(path, ts string, v lossless.Value, out reflect.Value) error {
 	return nil
 }
 
-func readBytes(path, ts string, v lossless.Value, out reflect.Value) error {
+func readBytes(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	text, _ := v.Get("v")
 	if special(v) != "b" || text.Kind() != lossless.String {
 		return must(path, ts, v)
@@ -154,7 +146,7 @@ func readBytes(path, ts string, v lossless.Value, out reflect.Value) error {
 
 // readJSON lets the type read the value. What it says is shown for a value that
 // may be of a right kind.
-func readJSON(path, ts string, v lossless.Value, to json.Unmarshaler) error {
+func readJSON(path *place, ts string, v lossless.Value, to json.Unmarshaler) error {
 	if s := special(v); s != "" {
 		return must(path, ts, v)
 	}
@@ -169,7 +161,7 @@ func readJSON(path, ts string, v lossless.Value, to json.Unmarshaler) error {
 }
 
 // readAny takes data as it is.
-func readAny(path string, v lossless.Value, out reflect.Value) error {
+func readAny(path *place, v lossless.Value, out reflect.Value) error {
 	v, err := data(path, v)
 	if err != nil {
 		return err
@@ -188,12 +180,12 @@ func readAny(path string, v lossless.Value, out reflect.Value) error {
 }
 
 // data is v with the keys that it had; what JSON has not is an error.
-func data(path string, v lossless.Value) (lossless.Value, error) {
+func data(path *place, v lossless.Value) (lossless.Value, error) {
 	switch v.Kind() {
 	case lossless.Array:
 		items := make([]lossless.Value, v.Len())
 		for n := range items {
-			item, err := data(fmt.Sprintf("%s[%d]", path, n), v.At(n))
+			item, err := data(path.index(n), v.At(n))
 			if err != nil {
 				return v, err
 			}
@@ -207,7 +199,7 @@ func data(path string, v lossless.Value) (lossless.Value, error) {
 		members := make([]lossless.Member, v.Len())
 		for n := range members {
 			key := unescape(v.Key(n))
-			member, err := data(step(path, key), v.At(n))
+			member, err := data(path.member(key), v.At(n))
 			if err != nil {
 				return v, err
 			}
@@ -218,9 +210,25 @@ func data(path string, v lossless.Value) (lossless.Value, error) {
 	return v, nil
 }
 
-// step is the path of a member.
-func step(path, key string) string {
-	return path + lossless.Path{{Key: key}}.Format("x")[1:]
+// place is where in the arguments a value is. It becomes a text only for an error.
+type place struct {
+	root string // "argument 1 (target)"
+	up   *place
+	step lossless.Step
+}
+
+func (p *place) member(key string) *place { return &place{up: p, step: lossless.Step{Key: key}} }
+func (p *place) index(n int) *place       { return &place{up: p, step: lossless.Step{Index: n, IsIndex: true}} }
+
+// String writes it as one writes it in JavaScript; the middle of a long one is left
+// out.
+func (p *place) String() string {
+	var path lossless.Path
+	for ; p.up != nil; p = p.up {
+		path = append(path, p.step)
+	}
+	slices.Reverse(path)
+	return path.Format(p.root)
 }
 
 // dollars tells whether a key consists of "$" signs.
@@ -234,7 +242,7 @@ func unescape(key string) string {
 	return key
 }
 
-func (r *reader) list(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) list(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	if v.Kind() != lossless.Array {
 		return must(path, ts, v)
 	}
@@ -247,7 +255,7 @@ func (r *reader) list(path, ts string, v lossless.Value, out reflect.Value) erro
 	}
 	name := tsName(t.Elem())
 	for n, item := range v.Items() {
-		if err := r.deeper(fmt.Sprintf("%s[%d]", path, n), name, item, out.Index(n)); err != nil {
+		if err := r.deeper(path.index(n), name, item, out.Index(n)); err != nil {
 			return err
 		}
 	}
@@ -255,7 +263,7 @@ func (r *reader) list(path, ts string, v lossless.Value, out reflect.Value) erro
 }
 
 // deeper is into one level down.
-func (r *reader) deeper(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) deeper(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	if r.depth++; r.depth > limits.Depth {
 		return wrongf("%s is nested deeper than %d", path, limits.Depth)
 	}
@@ -263,7 +271,7 @@ func (r *reader) deeper(path, ts string, v lossless.Value, out reflect.Value) er
 	return r.into(path, ts, v, out)
 }
 
-func (r *reader) record(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) record(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	t := out.Type()
 	if v.Kind() != lossless.Object || special(v) != "" || t.Key().Kind() != reflect.String {
 		return must(path, ts, v)
@@ -272,8 +280,8 @@ func (r *reader) record(path, ts string, v lossless.Value, out reflect.Value) er
 	name := tsName(t.Elem())
 	for key, member := range v.Members() {
 		key = unescape(key)
-		one, err := r.read(step(path, key), name, member, t.Elem())
-		if err != nil {
+		one := reflect.New(t.Elem()).Elem()
+		if err := r.deeper(path.member(key), name, member, one); err != nil {
 			return err
 		}
 		out.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), one)
@@ -281,7 +289,7 @@ func (r *reader) record(path, ts string, v lossless.Value, out reflect.Value) er
 	return nil
 }
 
-func (r *reader) object(path, ts string, v lossless.Value, out reflect.Value) error {
+func (r *reader) object(path *place, ts string, v lossless.Value, out reflect.Value) error {
 	if v.Kind() != lossless.Object || special(v) != "" {
 		return must(path, ts, v)
 	}
@@ -299,14 +307,14 @@ func (r *reader) object(path, ts string, v lossless.Value, out reflect.Value) er
 		if err != nil {
 			return errors.New("embedded pointers have no meaning here")
 		}
-		if err := r.deeper(step(path, key), tsName(f.t), member, to); err != nil {
+		if err := r.deeper(path.member(key), tsName(f.t), member, to); err != nil {
 			return err
 		}
 	}
 	for n := range o.fields {
 		f := &o.fields[n]
 		if _, there := v.Get(f.name); !there && !f.optional {
-			return wrongf("%s is missing; it must be %s", step(path, f.name), tsName(f.t))
+			return wrongf("%s is missing; it must be %s", path.member(f.name), tsName(f.t))
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // oneOf refuses a string that is none of those that its type has.
-func oneOf(path string, t reflect.Type, v lossless.Value) error {
+func oneOf(path *place, t reflect.Type, v lossless.Value) error {
 	if t.PkgPath() == "" {
 		return nil
 	}

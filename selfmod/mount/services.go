@@ -12,6 +12,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/service/timer"
 	"github.com/dsh-go/dsh/tool"
@@ -85,7 +86,7 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 	case verbNames[p.Name]:
 		return nil, fmt.Errorf("ctx.provide: %q is a member of every ctx; choose another name", p.Name)
 	}
-	if _, declared := cordis.LookupService(p.Name); declared || reserved[p.Name] {
+	if reserved(p.Name) {
 		return nil, fmt.Errorf("ctx.provide: the name %q is reserved for a service of the harness, running or not; choose another name", p.Name)
 	}
 	switch p.Binding.Kind {
@@ -119,9 +120,13 @@ func usableName(name string) bool {
 // nameRule is what usableName asks for.
 var nameRule = fmt.Sprintf("at most %d bytes, one line, no control characters or Markdown", limits.Name)
 
-// reserved are names of host services that are planned: a mount must not stand
-// in for one before it comes.
-var reserved = map[string]bool{"fs": true, "bash": true, "web": true, "log": true, "kv": true}
+// reserved says whether a name is a host service's, whether that is linked in and
+// runs or not.
+func reserved(name string) bool {
+	_, declared := cordis.LookupService(name)
+	_, catalogued := catalog.LookupService(name)
+	return declared || catalogued
+}
 
 // verbNames are the members of every façade: a service of such a name could
 // not be reached.
