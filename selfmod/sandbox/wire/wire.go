@@ -219,6 +219,9 @@ func (r *Reader) Read() (Frame, error) {
 	return f, nil
 }
 
+// Buffered is how many bytes of further frames have been read already.
+func (r *Reader) Buffered() int { return r.r.Buffered() }
+
 // body reads n bytes. A large announced size is allocated only as the bytes
 // come, so that a lying head costs no memory.
 func (r *Reader) body(n int) ([]byte, error) {

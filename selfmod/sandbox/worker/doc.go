@@ -44,8 +44,13 @@
 //
 // # Goroutines and locks
 //
-// The reader never runs JavaScript. Executors run it, are reused, and end with
-// Serve. One goroutine keeps spare VMs ready. All scheduling state is guarded by
+// Who has read a frame serves the VM that it is for on its own goroutine, where a
+// second goroutine stands by to read what comes meanwhile; see package relay. A
+// thread on such a goroutine reads itself while it waits for the host. Where there
+// is no standby (it reads, or the system has none), executors run the JavaScript;
+// they are reused, and end with Serve. Either way frames are read while JavaScript
+// runs: none waits for a plugin. One goroutine keeps spare VMs ready and
+// closes those that are of no more use, when nothing has run for a while. All scheduling state is guarded by
 // worker.mu, which is never held while JavaScript runs or a frame is written.
 // What belongs to a mount alone (its VM, clock, console, peers) is touched only
 // by the thread that owns it.

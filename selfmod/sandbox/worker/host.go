@@ -158,7 +158,7 @@ func (m *mount) opSync(callID, run, verb, payload string) (string, bool, error) 
 		w.dropReply(f.ID)
 		return "", false, fmt.Errorf("%s: %w", verb, err)
 	}
-	if fault := w.await(m.thread(), r.ready); fault != nil {
+	if fault := w.awaitReply(m.thread(), r.ready); fault != nil {
 		w.dropReply(f.ID)
 		return string(failed(fault)), true, nil
 	}

@@ -54,11 +54,32 @@ func (x *executors) serve(m *mount) {
 	go x.loop(ch)
 }
 
+// serveHere serves the mount on the reader's goroutine, which has left.
+func (x *executors) serveHere(m *mount) {
+	x.mu.Lock()
+	if x.stopped {
+		x.mu.Unlock()
+		return
+	}
+	x.busy++
+	x.wg.Add(1)
+	x.mu.Unlock()
+	x.w.serve(m, true)
+	x.mu.Lock()
+	x.busy--
+	idle := x.busy == 0
+	x.mu.Unlock()
+	x.wg.Done()
+	if idle {
+		x.w.spare.kick()
+	}
+}
+
 func (x *executors) loop(ch chan *mount) {
 	defer x.wg.Done()
 	debug.SetPanicOnFault(true)
 	for m := range ch {
-		x.w.serve(m)
+		x.w.serve(m, false)
 		if !x.park(ch) {
 			return
 		}
@@ -79,6 +100,13 @@ func (x *executors) park(ch chan *mount) bool {
 		x.w.spare.kick()
 	}
 	return keep
+}
+
+// alone reports whether only one goroutine runs JavaScript.
+func (x *executors) alone() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.busy == 1
 }
 
 func (x *executors) isIdle() bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker/relay"
 )
 
 // maxNesting is how many entries may nest on one thread, through however many
@@ -24,8 +25,10 @@ type thread struct {
 	chain  uint64
 	frames []*entry // innermost last
 
-	waiting   bool       // now, so that it can be posted to
-	waitsFor  []*waitFor // innermost last: what runs inside a wait may wait again
+	leads     bool         // it is the goroutine of the reader, which has left
+	reading   *relay.Relay // it waits and reads meanwhile; see awaitReply
+	waiting   bool         // now, so that it can be posted to
+	waitsFor  []*waitFor   // innermost last: what runs inside a wait may wait again
 	inbox     []func()
 	mail      chan struct{} // inbox has something, or the thread was cancelled
 	cancelled bool
@@ -86,9 +89,13 @@ func (w *worker) enqueueLocked(e *entry, first bool) bool {
 	return true
 }
 
-// own lets an executor serve a VM that nobody owns.
+// own lets an executor, or the reader, serve a VM that nobody owns.
 func (w *worker) own(m *mount) {
 	m.owner = &thread{}
+	if w.catching && w.caught == nil {
+		w.caught = m
+		return
+	}
 	w.run.serve(m)
 }
 
@@ -108,13 +115,16 @@ func (t *thread) wake() {
 	case t.mail <- struct{}{}:
 	default:
 	}
+	if t.reading != nil {
+		t.reading.Wake()
+	}
 }
 
 // serve runs the queue of a VM that the executor's thread owns, until it is
-// empty or the VM goes to a waiting thread.
-func (w *worker) serve(m *mount) {
+// empty or the VM goes to a waiting thread. It leads on the reader's goroutine.
+func (w *worker) serve(m *mount, leads bool) {
 	for {
-		t, e := w.next(m)
+		t, e := w.turn(m, leads)
 		if e == nil {
 			return
 		}
@@ -122,9 +132,9 @@ func (w *worker) serve(m *mount) {
 	}
 }
 
-// next returns the entry whose turn it is and the thread for it, or gives the
+// turn returns the entry whose turn it is and the thread for it, or gives the
 // VM up.
-func (w *worker) next(m *mount) (*thread, *entry) {
+func (w *worker) turn(m *mount, leads bool) (*thread, *entry) {
 	w.mu.Lock()
 	if m.closes() {
 		w.mu.Unlock()
@@ -142,7 +152,7 @@ func (w *worker) next(m *mount) (*thread, *entry) {
 		w.grant(m, tk)
 		return nil, nil
 	}
-	m.owner = &thread{chain: tk.entry.chain}
+	m.owner = &thread{chain: tk.entry.chain, leads: leads}
 	return m.owner, tk.entry
 }
 
@@ -311,16 +321,103 @@ func (w *worker) await(t *thread, ready <-chan struct{}) *wire.Fault {
 		case <-t.mail:
 			fault = w.mail(t)
 		case <-timer.C:
-			fault = &wire.Fault{Name: "Error", Code: wire.CodeBusy,
-				Message: fmt.Sprintf("no answer within %d ms", w.wait.Milliseconds())}
+			fault = w.busyFault()
 		case <-w.done:
-			fault = &wire.Fault{Name: "Error", Code: wire.CodeCancelled, Message: "the worker ends"}
+			fault = endsFault()
 		}
 	}
 	for !w.endWait(t) {
 		_ = w.mail(t) // the wait is over, whatever it says
 	}
 	return fault
+}
+
+// awaitReply is await for an answer of the host. The reader's goroutine reads
+// meanwhile, if nobody has relieved it: most of the time what comes is the answer.
+func (w *worker) awaitReply(t *thread, ready <-chan struct{}) *wire.Fault {
+	if !t.leads {
+		return w.await(t, ready)
+	}
+	if t.leads = w.relay.Back(); !t.leads {
+		return w.await(t, ready)
+	}
+	w.startWait(t)
+	w.setReading(t, w.relay)
+	fault := w.readUntil(t, ready)
+	w.setReading(t, nil)
+	if t.leads && !w.relay.Leave() {
+		t.leads = false // it ends, or has no standby for a reason of the system
+		go w.read()
+	}
+	switch {
+	case fault == nil && !isClosed(ready):
+		return w.await(t, ready) // it was relieved
+	case fault == nil && w.endWait(t):
+		return nil
+	case fault == nil:
+		return w.await(t, ready) // something came in first
+	}
+	for !w.endWait(t) {
+		_ = w.mail(t) // the wait is over, whatever it says
+	}
+	return fault
+}
+
+func (w *worker) setReading(t *thread, r *relay.Relay) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.reading = r
+}
+
+// readUntil reads and acts on frames until ready is closed, the thread is relieved,
+// which then does not lead any more, or the wait is over for the reason that it
+// returns.
+func (w *worker) readUntil(t *thread, ready <-chan struct{}) *wire.Fault {
+	limit := time.Now().Add(w.wait)
+	for !isClosed(ready) {
+		select {
+		case <-t.mail:
+			// What runs now may take long.
+			if t.leads = w.relay.Leave(); !t.leads {
+				go w.read()
+			}
+			fault := w.mail(t)
+			t.leads = t.leads && w.relay.Back()
+			if fault != nil || !t.leads {
+				return fault
+			}
+			continue
+		case <-w.done:
+			return endsFault()
+		default:
+		}
+		left := time.Until(limit)
+		if left <= 0 {
+			return w.busyFault()
+		}
+		// While nothing else runs, only a frame can end the wait: the host's answer,
+		// its Cancel, or the end of its frames.
+		if w.in.Buffered() == 0 && !w.run.alone() && !w.relay.Wait(left) {
+			continue
+		}
+		f, err := w.next()
+		if err == nil {
+			err = w.frame(f)
+		}
+		if err != nil {
+			w.fail(err)
+			return endsFault()
+		}
+	}
+	return nil
+}
+
+func (w *worker) busyFault() *wire.Fault {
+	return &wire.Fault{Name: "Error", Code: wire.CodeBusy, Message: fmt.Sprintf("no answer within %d ms", w.wait.Milliseconds())}
+}
+
+func endsFault() *wire.Fault {
+	return &wire.Fault{Name: "Error", Code: wire.CodeCancelled, Message: "the worker ends"}
 }
 
 // startWait lets the thread be posted to.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/dsh-go/dsh/internal/qjs"
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker/relay"
 )
 
 // Options are what Serve works with.
@@ -44,8 +47,13 @@ var ErrProtocol = errors.New("the host broke the protocol")
 // errQuit is how Quit ends the reader.
 var errQuit = errors.New("quit")
 
+// errRelieved is how a reader ends that another one has relieved.
+var errRelieved = errors.New("another goroutine reads")
+
 // worker is the state of one Serve.
 type worker struct {
+	in       *wire.Reader
+	relay    *relay.Relay // who reads; nil: one goroutine does, and executors run everything
 	out      *wire.Writer
 	prelude  []byte // bytecode
 	parts    *parts
@@ -57,11 +65,13 @@ type worker struct {
 	lastID   atomic.Uint64 // ids that the worker chooses: of HostSync, HostAsync, Late
 	stopping bool          // guarded by mu
 
-	mu      sync.Mutex
-	mounts  map[uint32]*mount
-	calls   map[uint64]*call
-	replies map[uint64]*reply
-	asyncs  map[uint64]*async
+	mu       sync.Mutex
+	catching bool   // the reader serves what comes to be served
+	caught   *mount // what came
+	mounts   map[uint32]*mount
+	calls    map[uint64]*call
+	replies  map[uint64]*reply
+	asyncs   map[uint64]*async
 }
 
 // Serve works until the host says Quit or closes In, which is no error, until
@@ -111,7 +121,14 @@ func (w *worker) serveUntil(ctx context.Context, o Options) error {
 	}
 	w.run.init(w)
 	w.spare = newSpares(w, o.Spare)
-	go func() { w.fail(w.read(o.In)) }()
+	w.in = wire.NewReader(o.In)
+	if f, ok := o.In.(*os.File); ok {
+		w.relay = relay.New(f)
+	}
+	go w.read()
+	if w.relay != nil {
+		go w.standby()
+	}
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -133,6 +150,9 @@ func (w *worker) shutdown() {
 	}
 	close(w.done)
 	w.mu.Unlock()
+	if w.relay != nil {
+		w.relay.Close()
+	}
 	w.spare.stop()
 	if !w.run.stop() {
 		return // something hangs in the engine: the process ends with it
@@ -149,21 +169,70 @@ func (w *worker) shutdown() {
 	}
 }
 
-// read serves frames until one ends the worker.
-func (w *worker) read(in io.Reader) error {
-	r := wire.NewReader(in)
+// standby waits until it is to read, and reads.
+func (w *worker) standby() {
+	if w.relay.Standby() {
+		w.read()
+	}
+}
+
+// read serves frames until one ends the worker, and is the standby when another
+// goroutine has relieved it.
+func (w *worker) read() {
+	debug.SetPanicOnFault(true)
 	for {
-		f, err := r.Read()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				err = fmt.Errorf("%w: %w", ErrProtocol, err)
-			}
-			return err
+		f, err := w.next()
+		if err == nil {
+			err = w.act(f)
 		}
-		if err := w.frame(f); err != nil {
-			return err
+		switch {
+		case err == nil:
+		case errors.Is(err, errRelieved):
+			if !w.relay.Standby() {
+				return
+			}
+		default:
+			w.fail(err)
+			return
 		}
 	}
+}
+
+// next reads a frame.
+func (w *worker) next() (wire.Frame, error) {
+	f, err := w.in.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	return f, err
+}
+
+// act acts on a frame, and serves the VM that it is for on this goroutine, where
+// somebody else can read meanwhile: an executor would have to be woken.
+func (w *worker) act(f wire.Frame) error {
+	if w.relay == nil || w.in.Buffered() > 0 {
+		return w.frame(f)
+	}
+	w.mu.Lock()
+	w.catching = true
+	w.mu.Unlock()
+	err := w.frame(f)
+	w.mu.Lock()
+	m := w.caught
+	w.caught, w.catching = nil, false
+	w.mu.Unlock()
+	switch {
+	case m == nil:
+		return err
+	case err != nil || !w.relay.Leave():
+		w.run.serve(m)
+		return err
+	}
+	w.run.serveHere(m)
+	if !w.relay.Back() {
+		return errRelieved
+	}
+	return nil
 }
 
 // frame acts on one frame without running JavaScript.
