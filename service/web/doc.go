@@ -38,8 +38,9 @@
 // Time, bytes, characters, redirects, headers, URLs, queries and providers are
 // bounded by the constants Web… of package limits. The time is for everything,
 // however slowly a body drips, but for the question to policy before it.
-// HTML becomes Markdown only up to limits.WebConvert bytes, since that work cannot
-// be interrupted.
+// HTML is turned into Markdown or text only up to limits.WebConvert bytes, since
+// not all of that work can be interrupted; what would make it take more than its
+// size deserves is left out (see tame).
 //
 // # Concurrency
 //

@@ -377,3 +377,22 @@ func BenchmarkFetch(b *testing.B) {
 		})
 	}
 }
+
+func TestTLS(t *testing.T) {
+	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/old" {
+			http.Redirect(w, r, "/new", http.StatusFound)
+			return
+		}
+		io.WriteString(w, r.Proto+" "+r.UserAgent())
+	}))
+	site.EnableHTTP2 = true
+	site.StartTLS()
+	defer site.Close()
+	w := newWorld(t, Config{AllowPrivate: true})
+	w.local.transport.TLSClientConfig = site.Client().Transport.(*http.Transport).TLSClientConfig
+	page, err := w.web.Fetch(t.Context(), FetchRequest{URL: site.URL + "/old"})
+	if err != nil || page.URL != site.URL+"/new" || page.Body.Content != "HTTP/2.0 dsh" {
+		t.Error(err, page)
+	}
+}

@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/service"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// provider is what providers of both kinds have in common.
+type provider interface {
+	ID() string
+	Available() bool
+}
+
+// registry holds the providers of one kind.
+type registry struct {
+	what string // "fetch" or "search"
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+type entry struct {
+	provider provider
+	id       string
+	what     string
+	fiber    *cordis.Fiber
+	owner    string
+}
+
+var idRule = regexp.MustCompile(limits.ToolName)
+
+func (g *registry) register(c *cordis.Context, p provider) (*cordis.Handle, error) {
+	id := p.ID()
+	if !idRule.MatchString(id) {
+		return nil, fail(CodeInvalidRequest, "%q cannot be the id of a provider: use 1 to 64 letters, digits, - and _", shown(id))
+	}
+	e := &entry{provider: p, id: id, what: g.what, fiber: c.Fiber(), owner: "plugin " + shown(c.Fiber().Name())}
+	if m, ok := tool.MountOf(c); ok {
+		e.owner += " (" + m.ID + ")"
+	}
+	h, err := c.Effect(fmt.Sprintf("web.%s provider %q", g.what, id), func(s *cordis.Setup) error {
+		if err := g.add(e); err != nil {
+			return err
+		}
+		s.Collect(func(context.Context) error { g.drop(id); return nil })
+		return nil
+	})
+	if coded := new(service.Error); errors.As(err, &coded) {
+		return nil, coded
+	}
+	return h, err
+}
+
+func (g *registry) add(e *entry) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if had, dup := g.entries[e.id]; dup {
+		return fail(CodeDuplicateProvider, "there is a %s provider %q already, of %s: choose another id", g.what, e.id, had.owner)
+	}
+	if len(g.entries) >= limits.WebProviders {
+		return fail(CodeTooManyProviders, "there are %d %s providers already, the most that can be: dispose one first", len(g.entries), g.what)
+	}
+	g.entries[e.id] = e
+	return nil
+}
+
+func (g *registry) drop(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.entries, id)
+}
+
+// list gives the providers, by id.
+func (g *registry) list() []*entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []*entry
+	for _, e := range g.entries {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return strings.Compare(a.id, b.id) })
+	return all
+}
+
+// choose gives the provider for a call: the wanted one, else the configured one,
+// else the only one that is available.
+func (g *registry) choose(wanted, configured string) (*entry, error) {
+	all := g.list()
+	id, who := wanted, "the request"
+	if id == "" {
+		id, who = configured, "the configuration"
+	}
+	if id != "" {
+		i := slices.IndexFunc(all, func(e *entry) bool { return e.id == id })
+		switch {
+		case i < 0:
+			return nil, fail(CodeConfiguredMissing, "%s names the %s provider %q, which is not registered; registered: %s", who, g.what, shown(id), ids(all))
+		case !all[i].available():
+			return nil, fail(CodeConfiguredUnavailable, "%s names the %s provider %q, which is not available now; registered: %s", who, g.what, id, ids(all))
+		}
+		return all[i], nil
+	}
+	usable := slices.DeleteFunc(slices.Clone(all), func(e *entry) bool { return !e.available() })
+	switch {
+	case len(usable) == 1:
+		return usable[0], nil
+	case len(usable) > 1:
+		return nil, fail(CodeAmbiguous, "there are %d %s providers (%s): name the one to use in the option provider", len(usable), g.what, ids(usable))
+	case len(all) > 0:
+		return nil, fail(CodeUnavailable, "none of the %s providers is available now: %s", g.what, ids(all))
+	case g.what == "search":
+		return nil, fail(CodeUnavailable, "there is no search provider, and none that works without a key. To add one, register it in a plugin that injects web: "+
+			"ctx.web.registerSearchProvider('my-search', async ({ query, maxResults }) => ({ sources: [{ url, title, snippet }] })), "+
+			"which asks a search API, with its key in the headers of ctx.web.fetch")
+	}
+	return nil, fail(CodeUnavailable, "there is no %s provider", g.what)
+}
+
+func ids(entries []*entry) string {
+	if len(entries) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.id)
+	}
+	return strings.Join(names, ", ")
+}
+
+// available tells whether the provider and its owner can be used. A panic counts as no.
+func (e *entry) available() (ok bool) {
+	if e.fiber.State() != cordis.Active && e.fiber.State() != cordis.Loading {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return e.provider.Available()
+}
+
+// call runs fn as a call into the provider's owner, for at most limit.
+func (e *entry) call(ctx context.Context, limit time.Duration, timeout, failed, what string, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, expired{fmt.Errorf("%d ms", limit.Milliseconds())})
+	defer cancel()
+	in, done, err := e.fiber.Enter(ctx, fmt.Sprintf("web.%s provider %q", e.what, e.id))
+	if err != nil {
+		return fail(CodeUnavailable, "the %s provider %q is going away: %w", e.what, e.id, err)
+	}
+	defer done()
+	err = guarded(func() error { return fn(in) })
+	code := service.CodeOf(err)
+	if err == nil || strings.HasPrefix(code, "WEB_") {
+		return err
+	}
+	if over := ended(ctx, timeout, what); over != nil {
+		return over
+	}
+	if code != "" {
+		return err
+	}
+	// Not wrapped: to the caller this is an error of web, whatever was thrown.
+	return fail(failed, "the %s provider %q failed: %s", e.what, e.id, err.Error())
+}
+
+func guarded(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &cordis.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return fn()
+}
