@@ -168,8 +168,7 @@ const (
 	FSPiece     = 64 << 10 // bytes of a piece of a stream
 	FSEcho      = 64 << 10 // bytes of a text before and after a change, in its result
 	FSEdit      = 1 << 20  // bytes of the old and of the new text of an edit
-	FSEntries   = 10_000   // entries of a listing
-	FSPaths     = 1000     // paths that a search finds by default; at most FSEntries
+	FSEntries   = 10_000   // entries of a listing, paths of a search
 	FSVisited   = 100_000  // entries looked at by one listing, search or watch
 	FSPattern   = 1000     // bytes of a pattern
 	FSPatterns  = 50       // patterns that a search leaves out

@@ -244,10 +244,10 @@ declare namespace dsh {
     streamText(target: string | Target, options?: CallOptions): AsyncIterable<string>;
     /** Reads a file, or a part of it, of at most 16 MB. */
     readBytes(target: string | Target, options?: ReadBytesOptions): Promise<Uint8Array>;
-    /** Lists what is in a folder (not in folders below it), sorted by name; at most 10,000 entries. */
-    listDir(target: string | Target, options?: CallOptions): Promise<Listing>;
-    /** Finds files (not folders) by a pattern such as "src/**\/*.{ts,js}". Hidden files match; links to folders are not entered. The paths are sorted and can be passed to every method. */
-    glob(pattern: string, options?: GlobOptions): Promise<Matches>;
+    /** Lists what is in a folder (not in folders below it), sorted by name. Rejects with FS_TOO_LARGE beyond 10,000 entries. */
+    listDir(target: string | Target, options?: CallOptions): Promise<DirEntry[]>;
+    /** Finds files (not folders) by a pattern such as "src/**\/*.{ts,js}". Hidden files match; links to folders are not entered, folders that may not be read are left out. The paths are sorted and can be passed to every method. Rejects with FS_TOO_LARGE beyond 10,000, or set a limit. */
+    glob(pattern: string, options?: GlobOptions): Promise<string[]>;
     /** Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB. */
     writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>;
     /** Replaces oldString, which has to occur exactly once in the file unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT. FS_STALE_VERSION if the file changed. \n in it matches \r\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes. */
@@ -571,7 +571,7 @@ declare namespace dsh {
     cwd?: string | Target;
     /** patterns of files and folders to leave out, such as "**\/node_modules". */
     exclude?: string[];
-    /** the most paths: 1,000 by default, at most 10,000. */
+    /** Ends the search at so many paths, at most 10,000, of which there may be more; which ones is not defined. */
     limit?: number;
     /** Ends the call with FS_ABORTED. */
     signal?: AbortSignal;
@@ -587,22 +587,6 @@ declare namespace dsh {
     modifiedMs: number;
     /** another text whenever the file has changed. */
     version: string;
-  }
-
-  /** A folder's content. */
-  interface Listing {
-    /** in the order of their names. */
-    entries: DirEntry[];
-    /** Tells that there are more. */
-    truncated: boolean;
-  }
-
-  /** What glob found. */
-  interface Matches {
-    /** relative to the first root where they are inside it, else absolute. */
-    paths: string[];
-    /** Tells that there are more, or that not everything was searched. */
-    truncated: boolean;
   }
 
   /** Say what a new folder needs. */

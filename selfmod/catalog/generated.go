@@ -14,8 +14,8 @@ var Services = []Service{
 				Go:   "Run",
 				Kind: "async",
 				Params: []Param{
-					{Name: "command", Type: "string | Request | Spec", Doc: "A command line, alone or with its settings."},
-					{Name: "options", Type: "RunOptions", Optional: true, Doc: "Settings of a command."},
+					{Name: "command", Type: "string | Request | Spec"},
+					{Name: "options", Type: "RunOptions", Optional: true},
 				},
 				Result:    "RunResult",
 				Signature: "run(command: string | Request | Spec, options?: RunOptions): Promise<RunResult>",
@@ -31,8 +31,8 @@ Rejects with BASH_BAD_REQUEST, BASH_BAD_WORKDIR, BASH_DENIED, BASH_TOO_MANY, BAS
 				Go:   "Start",
 				Kind: "async",
 				Params: []Param{
-					{Name: "command", Type: "string | Request | Spec", Doc: "A command line, alone or with its settings."},
-					{Name: "options", Type: "RunOptions", Optional: true, Doc: "Settings of a command."},
+					{Name: "command", Type: "string | Request | Spec"},
+					{Name: "options", Type: "RunOptions", Optional: true},
 				},
 				Result:    "Process",
 				Signature: "start(command: string | Request | Spec, options?: RunOptions): Promise<Process>",
@@ -48,7 +48,7 @@ Rejects as run does.`,
 				Go:   "Resolve",
 				Kind: "sync",
 				Params: []Param{
-					{Name: "command", Type: "string | Request | Spec", Doc: "A command line, alone or with its settings."},
+					{Name: "command", Type: "string | Request | Spec"},
 				},
 				Result:    "Spec",
 				Signature: "resolve(command: string | Request | Spec): Spec",
@@ -73,8 +73,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "Resolve",
 				Kind: "async",
 				Params: []Param{
-					{Name: "path", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "ResolveOptions", Optional: true, Doc: "Say what a path is relative to."},
+					{Name: "path", Type: "string | Target"},
+					{Name: "options", Type: "ResolveOptions", Optional: true},
 				},
 				Result:    "Target",
 				Signature: "resolve(path: string | Target, options?: ResolveOptions): Promise<Target>",
@@ -86,8 +86,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "Stat",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "CallOptions", Optional: true},
 				},
 				Result:    "Info | null",
 				Signature: "stat(target: string | Target, options?: CallOptions): Promise<Info | null>",
@@ -99,8 +99,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "Lstat",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "ResolveOptions", Optional: true, Doc: "Say what a path is relative to."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "ResolveOptions", Optional: true},
 				},
 				Result:    "Info | null",
 				Signature: "lstat(target: string | Target, options?: ResolveOptions): Promise<Info | null>",
@@ -112,8 +112,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "ReadText",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "CallOptions", Optional: true},
 				},
 				Result:    "string",
 				Signature: "readText(target: string | Target, options?: CallOptions): Promise<string>",
@@ -125,8 +125,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "StreamText",
 				Kind: "iterator",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "CallOptions", Optional: true},
 				},
 				Result:    "string",
 				Signature: "streamText(target: string | Target, options?: CallOptions): AsyncIterable<string>",
@@ -138,8 +138,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "ReadBytes",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "ReadBytesOptions", Optional: true, Doc: "Say which part of a file is read."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "ReadBytesOptions", Optional: true},
 				},
 				Result:    "Uint8Array",
 				Signature: "readBytes(target: string | Target, options?: ReadBytesOptions): Promise<Uint8Array>",
@@ -151,13 +151,13 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "ListDir",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "CallOptions", Optional: true, Doc: "For methods without other options."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "CallOptions", Optional: true},
 				},
-				Result:    "Listing",
-				Signature: "listDir(target: string | Target, options?: CallOptions): Promise<Listing>",
-				Summary:   "Lists what is in a folder (not in folders below it), sorted by name; at most 10,000 entries.",
-				Doc:       "Lists what is in a folder (not in folders below it), sorted by name; at most 10,000 entries.",
+				Result:    "DirEntry[]",
+				Signature: "listDir(target: string | Target, options?: CallOptions): Promise<DirEntry[]>",
+				Summary:   "Lists what is in a folder (not in folders below it), sorted by name.",
+				Doc:       "Lists what is in a folder (not in folders below it), sorted by name. Rejects with FS_TOO_LARGE beyond 10,000 entries.",
 			},
 			{
 				Name: "glob",
@@ -165,21 +165,21 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Kind: "async",
 				Params: []Param{
 					{Name: "pattern", Type: "string"},
-					{Name: "options", Type: "GlobOptions", Optional: true, Doc: "Narrow a search."},
+					{Name: "options", Type: "GlobOptions", Optional: true},
 				},
-				Result:    "Matches",
-				Signature: "glob(pattern: string, options?: GlobOptions): Promise<Matches>",
+				Result:    "string[]",
+				Signature: "glob(pattern: string, options?: GlobOptions): Promise<string[]>",
 				Summary:   "Finds files (not folders) by a pattern such as \"src/**/*.{ts,js}\".",
-				Doc:       "Finds files (not folders) by a pattern such as \"src/**/*.{ts,js}\". Hidden files match; links to folders are not entered. The paths are sorted and can be passed to every method.",
+				Doc:       "Finds files (not folders) by a pattern such as \"src/**/*.{ts,js}\". Hidden files match; links to folders are not entered, folders that may not be read are left out. The paths are sorted and can be passed to every method. Rejects with FS_TOO_LARGE beyond 10,000, or set a limit.",
 			},
 			{
 				Name: "writeText",
 				Go:   "WriteText",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "target", Type: "string | Target"},
 					{Name: "content", Type: "string"},
-					{Name: "options", Type: "WriteOptions", Optional: true, Doc: "Say what has to hold for a write. Absent: it is unconditional."},
+					{Name: "options", Type: "WriteOptions", Optional: true},
 				},
 				Result:    "Written",
 				Signature: "writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>",
@@ -191,9 +191,9 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "EditText",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "edit", Type: "Edit", Doc: "What editText replaces."},
-					{Name: "options", Type: "EditOptions", Optional: true, Doc: "Say what has to hold for an edit."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "edit", Type: "Edit"},
+					{Name: "options", Type: "EditOptions", Optional: true},
 				},
 				Result:    "Edited",
 				Signature: "editText(target: string | Target, edit: Edit, options?: EditOptions): Promise<Edited>",
@@ -205,8 +205,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "Remove",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "RemoveOptions", Optional: true, Doc: "Say what may be removed."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "RemoveOptions", Optional: true},
 				},
 				Result:    "void",
 				Signature: "remove(target: string | Target, options?: RemoveOptions): Promise<void>",
@@ -218,8 +218,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "Mkdir",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
-					{Name: "options", Type: "MkdirOptions", Optional: true, Doc: "Say what a new folder needs."},
+					{Name: "target", Type: "string | Target"},
+					{Name: "options", Type: "MkdirOptions", Optional: true},
 				},
 				Result:    "void",
 				Signature: "mkdir(target: string | Target, options?: MkdirOptions): Promise<void>",
@@ -231,9 +231,9 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Go:   "Watch",
 				Kind: "async",
 				Params: []Param{
-					{Name: "target", Type: "string | Target", Doc: "A path string, or a target."},
+					{Name: "target", Type: "string | Target"},
 					{Name: "callback", Type: "(changes: Change[]) => void"},
-					{Name: "options", Type: "WatchOptions", Optional: true, Doc: "Say what is watched."},
+					{Name: "options", Type: "WatchOptions", Optional: true},
 				},
 				Result:    "() => Promise<void>",
 				Signature: "watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>",
@@ -931,7 +931,7 @@ interface GlobOptions {
   cwd?: string | Target;
   /** patterns of files and folders to leave out, such as "**\/node_modules". */
   exclude?: string[];
-  /** the most paths: 1,000 by default, at most 10,000. */
+  /** Ends the search at so many paths, at most 10,000, of which there may be more; which ones is not defined. */
   limit?: number;
   /** Ends the call with FS_ABORTED. */
   signal?: AbortSignal;
@@ -954,30 +954,6 @@ interface Info {
 }`,
 		Short: "Info { type: 'file' | 'directory' | 'symlink' | 'other'; size?: number; modifiedMs: number; version: string }",
 		Doc:   "What stat tells.",
-	},
-	{
-		Name: "Listing",
-		Declaration: `/** A folder's content. */
-interface Listing {
-  /** in the order of their names. */
-  entries: DirEntry[];
-  /** Tells that there are more. */
-  truncated: boolean;
-}`,
-		Short: "Listing { entries: DirEntry[]; truncated: boolean }",
-		Doc:   "A folder's content.",
-	},
-	{
-		Name: "Matches",
-		Declaration: `/** What glob found. */
-interface Matches {
-  /** relative to the first root where they are inside it, else absolute. */
-  paths: string[];
-  /** Tells that there are more, or that not everything was searched. */
-  truncated: boolean;
-}`,
-		Short: "Matches { paths: string[]; truncated: boolean }",
-		Doc:   "What glob found.",
 	},
 	{
 		Name: "MkdirOptions",

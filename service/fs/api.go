@@ -41,14 +41,15 @@ type ForPlugins interface {
 	// ReadBytes reads a file, or a part of it, of at most 16 MB.
 	ReadBytes(ctx context.Context, target Path, options *ReadBytesOptions) ([]byte, error)
 
-	// ListDir lists what is in a folder (not in folders below it), sorted by name; at
-	// most 10,000 entries.
-	ListDir(ctx context.Context, target Path, options *CallOptions) (Listing, error)
+	// ListDir lists what is in a folder (not in folders below it), sorted by name.
+	// Rejects with FS_TOO_LARGE beyond 10,000 entries.
+	ListDir(ctx context.Context, target Path, options *CallOptions) ([]DirEntry, error)
 
 	// Glob finds files (not folders) by a pattern such as "src/**/*.{ts,js}". Hidden
-	// files match; links to folders are not entered. The paths are sorted and can be
-	// passed to every method.
-	Glob(ctx context.Context, pattern string, options *GlobOptions) (Matches, error)
+	// files match; links to folders are not entered, folders that
+	// may not be read are left out. The paths are sorted and can be
+	// passed to every method. Rejects with FS_TOO_LARGE beyond 10,000, or set a limit.
+	Glob(ctx context.Context, pattern string, options *GlobOptions) ([]string, error)
 
 	// WriteText writes a whole file, atomically and durably. Without options it creates
 	// the file or REPLACES what is there; missing folders are created. Rejects with
@@ -145,22 +146,6 @@ type DirEntry struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Listing is a folder's content.
-type Listing struct {
-	// Entries are in the order of their names.
-	Entries []DirEntry `json:"entries"`
-	// Truncated tells that there are more.
-	Truncated bool `json:"truncated"`
-}
-
-// Matches is what glob found.
-type Matches struct {
-	// Paths are relative to the first root where they are inside it, else absolute.
-	Paths []string `json:"paths"`
-	// Truncated tells that there are more, or that not everything was searched.
-	Truncated bool `json:"truncated"`
-}
-
 // CallOptions are for methods without other options.
 type CallOptions struct {
 	// Signal ends the call with FS_ABORTED.
@@ -191,7 +176,7 @@ type GlobOptions struct {
 	Cwd Path `json:"cwd,omitempty"`
 	// Exclude are patterns of files and folders to leave out, such as "**/node_modules".
 	Exclude []string `json:"exclude,omitempty"`
-	// Limit is the most paths: 1,000 by default, at most 10,000.
+	// Limit ends the search at so many paths, at most 10,000, of which there may be more; which ones is not defined.
 	Limit int `json:"limit,omitempty"`
 	// Signal ends the call with FS_ABORTED.
 	Signal service.Signal `json:"signal,omitzero"`

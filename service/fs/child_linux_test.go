@@ -220,7 +220,7 @@ func TestPipe(t *testing.T) {
 		t.Errorf("stat of a pipe: %+v, %v", info, err)
 	}
 	got, err := w.fs.Glob(ctx, "*", nil)
-	if err != nil || len(got.Paths) != 0 {
+	if err != nil || len(got) != 0 {
 		t.Errorf("glob finds a pipe: %v, %v", got, err)
 	}
 	if err := w.fs.Remove(ctx, "pipe", nil); err != nil {

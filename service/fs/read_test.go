@@ -236,7 +236,7 @@ func TestTargetsAreAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(list.Entries[0].Target)
+	data, err := json.Marshal(list[0].Target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -18,31 +19,30 @@ import (
 )
 
 // ListDir implements ForPlugins.
-func (p *plugin) ListDir(ctx context.Context, target Path, _ *CallOptions) (Listing, error) {
+func (p *plugin) ListDir(ctx context.Context, target Path, _ *CallOptions) ([]DirEntry, error) {
 	k := p.call(ctx, "listDir", target)
 	at, err := p.found(k, target, true)
 	if err != nil {
-		return Listing{}, err
+		return nil, err
 	}
 	defer at.close()
 	dir, err := at.open()
 	if err != nil {
-		return Listing{}, k.wrap(err)
+		return nil, k.wrap(err)
 	}
 	defer done(dir)
-	found, more, err := list(k, dir, limits.FSVisited)
+	found, more, err := list(k, dir, limits.FSEntries)
 	if err != nil {
-		return Listing{}, k.wrap(err)
+		return nil, k.wrap(err)
 	}
-	out := Listing{Entries: make([]DirEntry, 0, min(len(found), limits.FSEntries)), Truncated: more}
+	if more {
+		return nil, k.fail(CodeTooLarge, "the folder has more than %d entries; glob with a narrower pattern, or with a limit, reads such a folder", limits.FSEntries)
+	}
+	out := make([]DirEntry, 0, len(found))
 	denied := p.deniedHere()
 	for _, name := range found {
-		if len(out.Entries) == limits.FSEntries {
-			out.Truncated = true
-			break
-		}
 		if err := ctx.Err(); err != nil {
-			return Listing{}, k.wrap(err)
+			return nil, k.wrap(err)
 		}
 		info, err := dir.Lstat(name)
 		abs := filepath.Join(at.abs, name)
@@ -53,7 +53,7 @@ func (p *plugin) ListDir(ctx context.Context, target Path, _ *CallOptions) (List
 		if !racy(info) {
 			e.Version = version(info)
 		}
-		out.Entries = append(out.Entries, e)
+		out = append(out, e)
 	}
 	return out, nil
 }
@@ -247,37 +247,40 @@ func (r *remover) drop(dir *os.Root, name, abs string, depth int) error {
 }
 
 // Glob implements ForPlugins.
-func (p *plugin) Glob(ctx context.Context, pattern string, o *GlobOptions) (Matches, error) {
+func (p *plugin) Glob(ctx context.Context, pattern string, o *GlobOptions) ([]string, error) {
 	k := p.call(ctx, "glob", Path(pattern))
 	if o == nil {
 		o = &GlobOptions{}
 	}
 	s := &searcher{plugin: p, k: k, denied: p.deniedHere(), exclude: o.Exclude, limit: o.Limit}
 	if err := s.check(pattern); err != nil {
-		return Matches{}, err
+		return nil, err
 	}
 	base, rest := doublestar.SplitPattern(pattern)
 	s.prepare(rest)
 	at, err := p.walk(k, Path(base), o.Cwd, true)
 	if err != nil {
-		return Matches{}, err
+		return nil, err
 	}
 	defer at.close()
 	if err := p.mayRead(at); err != nil {
-		return Matches{}, err
+		return nil, err
 	}
 	if at.folder() {
 		dir, err := at.open()
 		if err != nil {
-			return Matches{}, k.wrap(err)
+			return nil, k.wrap(err)
 		}
 		defer done(dir)
 		if err := s.search(dir, at.abs, path.Clean(base), "", 0); err != nil && !errors.Is(err, errEnough) {
-			return Matches{}, k.wrap(err)
+			return nil, k.wrap(err)
 		}
 	}
+	if s.unseen != "" {
+		return nil, k.fail(CodeTooLarge, "%s; narrow the pattern, exclude folders, or pass a limit to get the first ones that are found", s.unseen)
+	}
 	slices.Sort(s.out)
-	return Matches{Paths: append([]string{}, s.out...), Truncated: s.truncated}, nil
+	return append([]string{}, s.out...), nil
 }
 
 // errEnough ends a search that found, or looked at, as much as it may.
@@ -286,16 +289,16 @@ var errEnough = errors.New("enough")
 // searcher is one search.
 type searcher struct {
 	*plugin
-	k         *call
-	denied    blocked
-	pattern   string // from the folder where it begins to have wildcards
-	exclude   []string
-	limit     int
-	prefix    []string // of the pattern: names of the first folders
-	depth     int      // folders below which nothing can match; -1: none
-	visited   int
-	truncated bool
-	out       []string
+	k       *call
+	denied  blocked
+	pattern string // from the folder where it begins to have wildcards
+	exclude []string
+	limit   int      // 0: none, so that more than can be given is an error
+	prefix  []string // of the pattern: names of the first folders
+	depth   int      // folders below which nothing can match; -1: none
+	visited int
+	unseen  string // why not everything was looked at, if that matters
+	out     []string
 }
 
 func (s *searcher) check(pattern string) error {
@@ -315,9 +318,6 @@ func (s *searcher) check(pattern string) error {
 	}
 	if s.limit < 0 || s.limit > limits.FSEntries {
 		return s.k.fail(CodeInvalidArgument, "limit is %d; it goes from 1 to %d", s.limit, limits.FSEntries)
-	}
-	if s.limit == 0 {
-		s.limit = limits.FSPaths
 	}
 	return nil
 }
@@ -351,8 +351,7 @@ func (s *searcher) search(dir *os.Root, abs, shown, rel string, depth int) error
 		}
 	}
 	if more || s.visited >= limits.FSVisited {
-		s.truncated = true
-		return errEnough
+		return s.enough("there are more than %d files and folders to look at", limits.FSVisited)
 	}
 	return nil
 }
@@ -380,12 +379,22 @@ func (s *searcher) entry(dir *os.Root, name, abs, shown, rel string, depth int) 
 	if typeOf(info) == TypeSymlink && !s.leadsToFile(abs) {
 		return nil
 	}
-	if len(s.out) == s.limit {
-		s.truncated = true
-		return errEnough
-	}
 	s.out = append(s.out, s.display(abs))
+	switch {
+	case len(s.out) == s.limit:
+		return errEnough
+	case len(s.out) > limits.FSEntries:
+		return s.enough("more than %d files match", limits.FSEntries)
+	}
 	return nil
+}
+
+// enough ends the search early. A search with a limit gives what it has found.
+func (s *searcher) enough(why string, n int) error {
+	if s.limit == 0 {
+		s.unseen = fmt.Sprintf(why, n)
+	}
+	return errEnough
 }
 
 // folder searches a folder, if something in it can match.
@@ -394,8 +403,7 @@ func (s *searcher) folder(dir *os.Root, name, abs, shown, rel string, info os.Fi
 		return nil
 	}
 	if depth >= limits.FSDepth {
-		s.truncated = true
-		return nil
+		return s.enough("folders are more than %d deep", limits.FSDepth)
 	}
 	sub, err := enter(dir, name, info)
 	if err == nil {
@@ -405,8 +413,7 @@ func (s *searcher) folder(dir *os.Root, name, abs, shown, rel string, info os.Fi
 	if err == nil || errors.Is(err, errEnough) || s.k.ctx.Err() != nil {
 		return err
 	}
-	s.truncated = true // a folder that may not be read, or went meanwhile
-	return nil
+	return nil // a folder that may not be read, or went meanwhile
 }
 
 func (s *searcher) leadsToFile(abs string) bool {

@@ -24,7 +24,7 @@ func TestListDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, e := range got.Entries {
+	for _, e := range got {
 		size := int64(-1)
 		if e.Size != nil {
 			size = *e.Size
@@ -32,26 +32,31 @@ func TestListDir(t *testing.T) {
 		lines = append(lines, fmt.Sprint(e.Name, " ", e.Type, " ", size, " ", e.Target.DisplayPath))
 	}
 	want := []string{".hidden file 0 d/.hidden", "a directory -1 d/a", "b.txt file 2 d/b.txt", "link symlink -1 d/link"}
-	if diff := cmp.Diff(want, lines); diff != "" || got.Truncated {
+	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
 	}
 	_, err = w.fs.ListDir(t.Context(), "d/b.txt", nil)
 	wantCode(t, err, CodeNotDirectory, "not a folder")
 	_, err = w.fs.ListDir(t.Context(), "none", nil)
 	wantCode(t, err, CodeNotFound, "")
-	if empty, err := w.fs.ListDir(t.Context(), "d/a/../a", nil); err != nil || len(empty.Entries) != 1 {
+	if empty, err := w.fs.ListDir(t.Context(), "d/a/../a", nil); err != nil || len(empty) != 1 {
 		t.Errorf("%+v, %v", empty, err)
 	}
 }
 
 func TestListDirIsBounded(t *testing.T) {
 	w := newWorld(t, Config{})
+	put(t, filepath.Join(w.dir, "000000"), "")
 	for i := range limits.FSEntries + 5 {
-		link(t, "none", filepath.Join(w.dir, fmt.Sprintf("%06d", i)))
+		link(t, "000000", filepath.Join(w.dir, fmt.Sprintf("%06d", i+1)))
 	}
-	got, err := w.fs.ListDir(t.Context(), ".", nil)
-	if err != nil || !got.Truncated || len(got.Entries) != limits.FSEntries || got.Entries[9].Name != "000009" {
-		t.Errorf("%d entries, truncated %v, %v", len(got.Entries), got.Truncated, err)
+	_, err := w.fs.ListDir(t.Context(), ".", nil)
+	wantCode(t, err, CodeTooLarge, "more than 10000 entries")
+	_, err = w.fs.Glob(t.Context(), "*", nil)
+	wantCode(t, err, CodeTooLarge, "more than 10000 files match")
+	got, err := w.fs.Glob(t.Context(), "*", &GlobOptions{Limit: limits.FSEntries})
+	if err != nil || len(got) != limits.FSEntries || got[9] != "000009" {
+		t.Errorf("%d paths, %v", len(got), err)
 	}
 }
 
@@ -94,13 +99,13 @@ func TestGlob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(Matches{Paths: tt.want}, got); diff != "" {
+			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	got, err := w.fs.Glob(t.Context(), "**", &GlobOptions{Limit: 3})
-	if err != nil || len(got.Paths) != 3 || !got.Truncated {
+	if err != nil || len(got) != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for name, bad := range map[string]struct {

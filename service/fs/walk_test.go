@@ -224,11 +224,11 @@ func TestHome(t *testing.T) {
 			}
 			wantCode(t, w.fs.Mkdir(t.Context(), "sub/.dsh", &MkdirOptions{Recursive: true}), CodeSandboxDenied, "never reach")
 			list, err := w.fs.ListDir(t.Context(), "sub", nil)
-			if err != nil || len(list.Entries) != 1 || list.Entries[0].Name != "file" {
+			if err != nil || len(list) != 1 || list[0].Name != "file" {
 				t.Errorf("listing shows %+v, %v", list, err)
 			}
 			found, err := w.fs.Glob(t.Context(), "**", nil)
-			if err != nil || !slices.Equal(found.Paths, []string{"sub/file"}) {
+			if err != nil || !slices.Equal(found, []string{"sub/file"}) {
 				t.Errorf("search shows %+v, %v", found, err)
 			}
 			if there && content(t, filepath.Join(home, "secret")) != "secret" {

@@ -158,10 +158,9 @@ func (p *projection) param(v *types.Var, before []catalog.Param, what string) ca
 		p.fault(v.Pos(), "%s: it is required, and stands behind an optional one", at.what)
 	}
 	out.Type = p.ts(t, at)
-	if out.Doc = p.prose("", listed(p.doc.text, v.Name())); out.Doc == "" {
-		out.Doc = p.typeDoc(t)
-	}
-	if out.Doc == "" && !mentions(p.doc.text, v.Name()) {
+	// What its type says stands with the type, once.
+	out.Doc = p.prose("", listed(p.doc.text, v.Name()))
+	if out.Doc == "" && p.typeDoc(t) == "" && !mentions(p.doc.text, v.Name()) {
 		p.fault(v.Pos(), "%s: the comment of the method does not mention it, and its type has none", at.what)
 	}
 	return out
