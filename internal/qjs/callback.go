@@ -159,14 +159,20 @@ func onPoll(_ *libc.TLS, _, id uintptr) int32 {
 	return 1
 }
 
-// defineGlobals makes __host, __hold, __text and __data.
+// defineGlobals makes __host, __hold, __text, __data and __value.
 func (vm *VM) defineGlobals() error {
 	lib.XJS_SetContextOpaque(vm.tls, vm.ctx, vm.id)
 	global := lib.XJS_GetGlobalObject(vm.tls, vm.ctx)
 	for _, g := range []struct {
 		name     *byte
 		function uintptr
-	}{{&nameHost[0], address(onHost)}, {&nameHold[0], address(onHold)}, {&nameText[0], address(onText)}, {&nameData[0], address(onData)}} {
+	}{
+		{&nameHost[0], address(onHost)},
+		{&nameHold[0], address(onHold)},
+		{&nameText[0], address(onText)},
+		{&nameData[0], address(onData)},
+		{&nameValue[0], address(onValue)},
+	} {
 		name := uintptr(unsafe.Pointer(g.name))
 		fn := lib.XJS_NewCFunction2(vm.tls, vm.ctx, g.function, name, 1, lib.EJS_CFUNC_generic, 0)
 		if isException(fn) {

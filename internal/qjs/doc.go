@@ -9,9 +9,10 @@
 // script through one function that the script handed over with __hold(fn),
 // called by VM.Call. Objects cross as JSON text, so no engine value needs counting
 // in Go. Two more functions read and write such text for scripts, where it is plain
-// data, faster than the language's own: __text(v) and __data(text), see text.go.
-// All four globals can be deleted by the first script that runs (the prelude), which
-// is then the only one that holds them.
+// data, faster than the language's own: __text(v) and __data(text), see text.go; and
+// __value(promise) looks at a promise, see settled.go. All five globals can be deleted
+// by the first script that runs (the prelude), which is then the only one that holds
+// them.
 //
 //	vm, err := qjs.New(qjs.Options{})
 //	defer vm.Close()

@@ -25,6 +25,7 @@ var (
 	nameHold    = []byte("__hold\x00")
 	nameText    = []byte("__text\x00")
 	nameData    = []byte("__data\x00")
+	nameValue   = []byte("__value\x00")
 	nameName    = []byte("name\x00")
 	nameMessage = []byte("message\x00")
 	nameStack   = []byte("stack\x00")

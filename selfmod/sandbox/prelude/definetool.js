@@ -1,11 +1,11 @@
 // A part: harness.defineTool, registering tools, and entering them.
 
 const {
-  LIMITS, MAX_MESSAGE, NativeError, NativeProxy, NativeRangeError, active, addFunction, answer, apply, askSync,
+  LIMITS, MAX_MESSAGE, NativeError, NativeProxy, NativeRangeError, abortOf, active, addFunction, answer, apply, askSync,
   attempt, charCodeAt, create, cut, digits, enlist, facades, failed, finish, freeze, host, isArray, isData,
   isFiniteNumber, isObject, isProbe, isRecord, jsonOf, keysOf, kindOf, labels, list, losslessText, lossy, messageOf,
-  nativeData, nativeText, newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readArguments, readOnly, send, settled, stringify,
-  typeError, unchangeable,
+  nativeData, nativeText, nativeValue, newWeakMap, nothing, once, own, parseJSON, parts, phase, quote, quoteName, readArguments, readOnly, send, stringify,
+  typeError, unchangeable, waitFor, waitsFor,
 } = core;
 
 // definitions: what defineTool returned → { name, execute, output, … }. The
@@ -215,7 +215,7 @@ const sendProgress = (call, p) => {
   }
   const done = progressNumber('done', report.done);
   const total = progressNumber('total', report.total);
-  if (!call.finished) {
+  if (call.text === '~') {
     send(call.id, call.run, 'progress', '{"call":' + digits(call.id) + (text === undefined ? '' : ',"text":' + quote(cut(text, LIMITS.progress))) + done + total + '}');
   }
 };
@@ -228,7 +228,7 @@ const deferContext = (call, message) => {
     const l = lossy(e);
     throw l === undefined ? e : typeError('exec.deferContext: the message must be lossless JSON data: ' + e.message);
   }
-  if (!call.finished) {
+  if (call.text === '~') {
     send(call.id, call.run, 'defer', '{"call":' + digits(call.id) + ',"message":' + text + '}');
   }
 };
@@ -251,14 +251,14 @@ class Exec {
     freeze(this);
   }
   get signal() {
-    const call = this.#call;
-    if (call.signal === null) {
-      call.signal = parts('abort').makeSignal();
-      if (call.aborted) {
-        parts('abort').fire(call.signal, call.reason);
+    const a = abortOf(this.#call);
+    if (a.signal === null) {
+      a.signal = parts('abort').makeSignal();
+      if (a.aborted) {
+        parts('abort').fire(a.signal, a.reason);
       }
     }
-    return call.signal;
+    return a.signal;
   }
   get progress() {
     const call = this.#call;
@@ -271,7 +271,7 @@ class Exec {
   get concludeTurn() {
     const call = this.#call;
     return () => {
-      if (!call.finished) {
+      if (call.text === '~') {
         send(call.id, call.run, 'conclude', '{"call":' + digits(call.id) + '}');
       }
     };
@@ -283,14 +283,19 @@ const makeExec = (call, head, args) =>
 
 // Checks of what the members return.
 
+const MAX_RESULT = LIMITS.result;
+
 const resultTooLarge = (n) =>
   new NativeRangeError('harness.defineTool execute result is ' + n + ' bytes of JSON; the limit is ' + LIMITS.result + '. Return a part, or a summary and where the rest is.');
 
 const resultText = (v) => {
-  if (typeof v === 'string' && v.length > LIMITS.result) {
+  if (typeof v === 'string' && v.length > MAX_RESULT) {
     throw resultTooLarge(v.length + 2); // before a second copy of it takes the memory
   }
-  let text;
+  let text = nativeText(v);
+  if (text !== undefined && text.length <= MAX_RESULT) {
+    return text;
+  }
   try {
     text = losslessText(v, 'value');
   } catch (e) {
@@ -302,7 +307,7 @@ const resultText = (v) => {
     const hint = v === undefined ? 'did execute forget to return?' : l.hint;
     throw typeError('harness.defineTool execute result must be lossless JSON data: ' + where + (hint === '' ? '' : ' — ' + hint));
   }
-  if (text.length > LIMITS.result) {
+  if (text.length > MAX_RESULT) {
     throw resultTooLarge(text.length);
   }
   return text;
@@ -329,6 +334,10 @@ const contentText = (what, v) => {
     const b = v[i];
     ok = typeof b === 'object' && b !== null && !isArray(b) && typeof b.type === 'string';
   }
+  const text = ok ? nativeText(v) : undefined;
+  if (text !== undefined && text.length <= MAX_RESULT) {
+    return text;
+  }
   if (!ok) {
     throw typeError(what + ' returned ' + preview(v) + " — it must return an ARRAY of content blocks:\n  ✓ return [{ type: 'text', text: String(value) }]");
   }
@@ -338,65 +347,77 @@ const contentText = (what, v) => {
 // enterTool runs execute, then render, then presentationMeta, each an entry of
 // its own; the failures of the last two travel beside the value. What is there at
 // once goes on without a closure or a job.
-const enterTool = (call, d, json) => {
+const enterTool = (call, json) => {
+  const d = call.d;
   const a = readFrozen(json);
-  const { args, exec: head } = a; // the host gives both, and all four of head
-  const t = { call, d, args, withMeta: d.meta !== undefined && head.nested !== true, copy: undefined, text: '' };
+  const head = a.exec; // the host gives it, args, and all four members
+  const args = (call.args = a.args);
+  call.nested = head.nested;
   let v;
+  let how;
   try {
-    v = apply(d.execute, d.options, [args, new Exec(call, head, args)]);
+    v = nativeValue(apply(d.execute, d.options, [args, new Exec(call, head, args)]));
+    how = waitsFor(v);
   } catch (e) {
     return finish(call, failed(e));
   }
-  isObject(v) ? settled(v, (value) => executed(t, value), (e) => finish(call, failed(e))) : executed(t, v);
+  if (how === null) {
+    return executed(call, v);
+  }
+  waitFor(v, how, (value) => executed(call, value), (e) => finish(call, failed(e)));
 };
 
-const executed = (t, v) => {
-  const { d } = t;
+const executed = (call, v) => {
+  const d = call.d;
+  let text;
+  let copy = v;
   try {
-    const value = resultText(v);
-    t.copy = typeof v === 'object' && v !== null ? frozen(value) : v;
-    t.text = '={"value":' + value;
+    text = resultText(v);
+    if (typeof v === 'object' && v !== null) {
+      copy = frozen(text);
+    }
   } catch (e) {
-    return finish(t.call, failed(e));
+    return finish(call, failed(e));
   }
-  phase(t.call, 'render');
+  text = '={"value":' + text;
+  call.copy = copy;
+  host('phase', call.id, 'render');
   let content;
+  let how;
   try {
-    content = apply(d.render, d.output, [t.args, t.copy]);
+    content = nativeValue(apply(d.render, d.output, [call.args, copy]));
+    how = waitsFor(content);
   } catch (e) {
-    return unrendered(t, e);
+    return unrendered(call, text, e);
   }
-  settled(content, (value) => rendered(t, value), (e) => unrendered(t, e));
+  if (how === null) {
+    return rendered(call, text, content);
+  }
+  waitFor(content, how, (value) => rendered(call, text, value), (e) => unrendered(call, text, e));
 };
 
-const rendered = (t, content) => {
+const rendered = (call, text, content) => {
+  let more;
   try {
-    t.text += ',"content":' + contentText('output.render', content);
+    more = contentText('output.render', content);
   } catch (e) {
-    return unrendered(t, e);
+    return unrendered(call, text, e);
   }
-  project(t);
+  call.d.meta === undefined ? finish(call, text + ',"content":' + more + '}') : project(call, text + ',"content":' + more);
 };
 
-const unrendered = (t, e) => {
-  t.text += ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE));
-  project(t);
-};
+const unrendered = (call, text, e) => project(call, text + ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE)));
 
-const project = (t) => {
-  const { call, d } = t;
-  if (!t.withMeta) {
-    return finish(call, t.text + '}');
+const project = (call, text) => {
+  const d = call.d;
+  if (d.meta === undefined || call.nested === true) {
+    return finish(call, text + '}');
   }
   phase(call, 'presentationMeta');
   attempt(
-    () => apply(d.meta, d.output, [t.args, t.copy]),
-    (v) => {
-      t.text += v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v);
-      finish(call, t.text + '}');
-    },
-    (e) => finish(call, t.text + ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE)) + '}'),
+    () => apply(d.meta, d.output, [call.args, call.copy]),
+    (v) => finish(call, text + (v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v)) + '}'),
+    (e) => finish(call, text + ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE)) + '}'),
   );
 };
 

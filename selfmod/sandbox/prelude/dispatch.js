@@ -8,29 +8,38 @@
 //
 // load, apply and invoke answer with a value text, or with "~": then done follows.
 
-// calls: id → { id, run, finished, now, text, signal, aborted, reason }, while
-// they are not finished.
+// calls: id → { id, run, now, text, abort }, while they are not finished: as long as
+// text is "~". now says that the synchronous part runs; abort is null or what
+// abortOf makes.
 const calls = newMap();
 
 // It has all that is read of it, so what its prototype has does not matter; nor
 // does it for other short-lived records of ours.
 const newCall = (id, run) => {
-  const call = { id, run, finished: false, now: true, text: '~', signal: null, aborted: false, reason: undefined };
+  const call = { id, run, now: true, text: '~', abort: null };
   calls.set(id, call);
   return call;
 };
 
+// newToolCall is newCall of a tool, with what its steps keep there.
+const newToolCall = (id, run, d) => {
+  const call = { id, run, now: true, text: '~', abort: null, d, args: undefined, nested: false, copy: undefined };
+  calls.set(id, call);
+  return call;
+};
+
+const abortOf = (call) => (call.abort ??= { signal: null, aborted: false, reason: undefined });
+
 // finish answers a call, once: by the dispatcher's result while it runs, by done
 // afterwards.
 const finish = (call, text) => {
-  if (call.finished) {
+  if (call.text !== '~') {
     return;
   }
-  call.finished = true;
   calls.delete(call.id);
-  if (call.now) {
-    call.text = text;
-  } else {
+  call.text = text;
+  if (!call.now) {
+    call.text = '';
     host('done', call.id, text);
   }
 };
@@ -41,13 +50,18 @@ const phase = (call, entry) => host('phase', call.id, entry);
 // ok throws goes to bad. bad must not throw.
 const attempt = (fn, ok, bad) => {
   let v;
+  let how;
   try {
-    v = fn();
+    v = nativeValue(fn());
+    if ((how = waitsFor(v)) === null) {
+      return ok(v);
+    }
   } catch (e) {
     return bad(e);
   }
-  settled(
+  waitFor(
     v,
+    how,
     (value) => {
       try {
         ok(value);
@@ -62,13 +76,13 @@ const attempt = (fn, ok, bad) => {
 // once is attempt for a call that one function answers.
 const once = (call, fn, write) => attempt(fn, (v) => finish(call, '=' + write(v)), (e) => finish(call, failed(e)));
 
-// enter runs fn(call, a, b, c) as the synchronous part of a call.
-const enter = (id, run, fn, a, b, c) => {
+// enter runs fn(call) as the synchronous part of a call.
+const enter = (id, run, fn) => {
   const call = newCall(id, run);
   const before = current;
   current = id;
   try {
-    fn(call, a, b, c);
+    fn(call);
   } catch (e) {
     finish(call, failed(e));
   }
@@ -144,15 +158,24 @@ const enterDisposer = (call, entry) => {
   once(call, () => apply(entry.fn, undefined, []), () => '');
 };
 
+// invoke is enter, written out for what is entered most.
 const invoke = (id, kind, fn, json) => {
   const entry = functions.get(+fn);
-  return enter(id, entry === undefined ? anyActiveRun() : entry.run, invoked, entry, kind, json);
+  const isTool = kind === 'tool' && entry !== undefined && entry.kind === 'tool';
+  const call = isTool ? newToolCall(id, entry.run, entry.extra) : newCall(id, entry === undefined ? anyActiveRun() : entry.run);
+  const before = current;
+  current = id;
+  try {
+    isTool ? made.tool.enterTool(call, json) : invoked(call, entry, kind, json);
+  } catch (e) {
+    finish(call, failed(e));
+  }
+  current = before;
+  call.now = false;
+  return call.text;
 };
 
 const invoked = (call, entry, kind, json) => {
-  if (kind === 'tool' && entry !== undefined && entry.kind === 'tool') {
-    return parts('tool').enterTool(call, entry.extra, json);
-  }
   switch (kind) {
     case 'listener':
       return enterListener(call, entry, readArguments(json));
@@ -188,15 +211,19 @@ const anyActiveRun = () => {
 
 const abort = (id, reason) => {
   const call = calls.get(id);
-  if (call === undefined || call.aborted) {
+  if (call === undefined) {
     return;
   }
-  call.aborted = true;
-  call.reason = abortError(reason === '' || reason === undefined ? 'This operation was aborted' : reason);
-  if (call.signal !== null) {
+  const a = abortOf(call);
+  if (a.aborted) {
+    return;
+  }
+  a.aborted = true;
+  a.reason = abortError(reason === '' || reason === undefined ? 'This operation was aborted' : reason);
+  if (a.signal !== null) {
     const before = current;
     current = id;
-    parts('abort').fire(call.signal, call.reason);
+    parts('abort').fire(a.signal, a.reason);
     current = before;
   }
 };
@@ -242,16 +269,16 @@ const core = {
   ArrayPrototype, CONTEXT_SHOWN, FunctionPrototype, LIMITS, MAX_MESSAGE, MAX_STACK, NativeArrayBuffer, NativeBigInt,
   NativeDataView, NativeDate, NativeError, NativeMap, NativeNumber, NativePromise, NativeProxy, NativeRangeError,
   NativeRegExp, NativeRegistry, NativeSet, NativeString, NativeSymbol, NativeTypeError, NativeUint16Array,
-  NativeUint8Array, NativeWeakRef, ObjectPrototype, abort, abortError, absentError, active, addFunction, answer,
+  NativeUint8Array, NativeWeakRef, ObjectPrototype, abort, abortError, abortOf, absentError, active, addFunction, answer,
   apply, askAsync, askSync, attempt, awaitId, charCodeAt, codedError, construct, create, current, cut,
   defineProperty, digits, dropFunction, endedError, enlist, errors, facades, failed, finish, freeze, fromBase64,
   fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles, hasOwn, hide, host, injecting,
   isArray, isData, isError, isFiniteNumber, isNativePromise, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
-  labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, nativeData, nativeText, newHandle, newMap,
+  labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, nativeData, nativeText, nativeValue, newHandle, newMap,
   newSet, newWeakMap, notPlugin, nothing, now, once, own, ownKeys, parseJSON, parts, phase, plugin, promiseThen,
   quote, quoteName, readArguments, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
   settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, subscribe, symbolFor, symbolKeyFor,
-  symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waiting,
+  symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waitFor, waiting, waitsFor,
   currentCall: () => current,
 };
 

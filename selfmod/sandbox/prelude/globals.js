@@ -51,6 +51,7 @@ delete globalThis.__host;
 delete globalThis.__hold;
 delete globalThis.__text;
 delete globalThis.__data;
+delete globalThis.__value;
 
 // later defines a class of a part, which is read when it is first looked at.
 const later = (name, part) => {

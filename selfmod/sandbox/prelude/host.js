@@ -103,28 +103,37 @@ const isNativePromise = (v) => {
 };
 const NativePromise_prototype = NativePromise.prototype;
 
-// settled calls ok(value) or bad(error) once v, which may be a promise, another
-// thenable or a plain value, has a value. It returns false when that was at
-// once, true when it will be later. ok and bad must not throw.
-const settled = (v, ok, bad) => {
+// waitsFor says how v is to be waited for: null for not at all, NativePromise_prototype
+// for what is a promise by its prototype, or its function then. It throws what a
+// getter of then throws.
+const waitsFor = (v) => {
   if (!isObject(v)) {
-    ok(v);
-    return false;
+    return null;
   }
   if (isNativePromise(v)) {
+    return NativePromise_prototype;
+  }
+  const then = v.then;
+  return typeof then === 'function' ? then : null;
+};
+
+// waitFor calls ok(value) or bad(error) once v, for which waitsFor gave how, has a
+// value. It returns false when that was at once. ok and bad must not throw.
+const waitFor = (v, how, ok, bad) => {
+  let then = how;
+  if (how === NativePromise_prototype) {
     try {
       subscribe(v, ok, bad);
       return true;
     } catch {
       // Only its prototype is a promise's: an ordinary value or thenable.
     }
-  }
-  let then;
-  try {
-    then = v.then;
-  } catch (e) {
-    bad(e);
-    return false;
+    try {
+      then = v.then;
+    } catch (e) {
+      bad(e);
+      return false;
+    }
   }
   if (typeof then !== 'function') {
     ok(v);
@@ -141,6 +150,20 @@ const settled = (v, ok, bad) => {
   });
   subscribe(p, ok, bad);
   return true;
+};
+
+// settled calls ok(value) or bad(error) once v, which may be a promise, another
+// thenable or a plain value, has a value. It returns false when that was at
+// once, true when it will be later. ok and bad must not throw.
+const settled = (v, ok, bad) => {
+  let how;
+  try {
+    how = waitsFor(v);
+  } catch (e) {
+    bad(e);
+    return false;
+  }
+  return waitFor(v, how, ok, bad);
 };
 
 // promised makes a promise of any value without looking at a patched then.

@@ -88,7 +88,7 @@ const start = (call, run, bindings) => {
   run.ctx = ctx;
   let result;
   try {
-    result = apply(plugin.apply, plugin.value, [ctx, {}]);
+    result = nativeValue(apply(plugin.apply, plugin.value, [ctx, {}]));
   } catch (e) {
     return finish(call, failed(e));
   }

@@ -4,8 +4,8 @@
 // the host and to other machines.
 //
 // [Source] is one script. Before it runs, the machine must have the natives
-// __host, __hold, __text and __data of qjs; the script takes them off the global,
-// builds everything and hands its dispatcher to __hold. What the dispatcher and the host say to each
+// __host, __hold, __text, __data and __value of qjs; the script takes them off the
+// global, builds everything and hands its dispatcher to __hold. What the dispatcher and the host say to each
 // other is text, described in dispatch.js (from Go) and host.js (to Go).
 //
 // The script promises three things. It captures every primordial it uses before
@@ -160,10 +160,10 @@ func script(parts string) string {
 	if err != nil { // numbers and a string: cannot happen
 		panic(err)
 	}
-	return "(function (nativeHost, nativeHold, nativeText, nativeData, LIMITS, PARTS) {\n'use strict';\n" + strings.Join([]string{
+	return "(function (nativeHost, nativeHold, nativeText, nativeData, nativeValue, LIMITS, PARTS) {\n'use strict';\n" + strings.Join([]string{
 		primordialsJS, partsJS, losslessJS, errorsJS, hostJS, consoleJS, effectJS, toolJS, facadeJS, pluginJS,
 		globalsJS, capsJS, dispatchJS,
-	}, "") + "})(__host, __hold, __text, __data, " + string(numbers) + ", " + parts + ");\n"
+	}, "") + "})(__host, __hold, __text, __data, __value, " + string(numbers) + ", " + parts + ");\n"
 }
 
 var core = sync.OnceValue(func() string { return script("null") })
