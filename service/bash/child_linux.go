@@ -28,7 +28,6 @@ type supervised struct {
 	lines   *bufio.Reader
 
 	mu    sync.Mutex
-	shell int         // its process id; 0: not known, or ended
 	last  *time.Timer // the end of patience with the supervisor
 	ended bool
 }
@@ -57,7 +56,7 @@ func startChild(cfg Config, shell string, s Spec, env []string, streams [3]*os.F
 	cmd.Dir, cmd.Env = s.Workdir, env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams[0], streams[1], streams[2]
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
 	err = cmd.Start()
 	_ = theirs.Close() // so that ours ends with the supervisor
 	if err != nil {
@@ -88,10 +87,6 @@ func (c *supervised) begun() error {
 	if text, failed := strings.CutPrefix(line, "error "); failed {
 		return errors.New(text)
 	}
-	number, _ := strings.CutPrefix(line, "pid ")
-	if c.shell, err = strconv.Atoi(number); err != nil {
-		return fmt.Errorf("the supervisor said %q", line)
-	}
 	return nil
 }
 
@@ -114,10 +109,10 @@ const abandoned = limits.BashKillAfter + limits.BashGiveUpAll + 10*time.Second
 func (c *supervised) force() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shell > 0 {
-		_ = syscall.Kill(-c.shell, syscall.SIGKILL)
+	if !c.ended {
+		_ = c.cmd.Process.Kill()
+		supervise.EndSession(c.cmd.Process.Pid)
 	}
-	_ = c.cmd.Process.Kill()
 }
 
 func (c *supervised) wait() (ending, error) {
@@ -136,11 +131,8 @@ func (c *supervised) wait() (ending, error) {
 			end, told = ending{code: n}, true
 		case what == "signal":
 			end, told = ending{signal: signalName(syscall.Signal(n))}, true
-		}
-		if told {
-			c.mu.Lock()
-			c.shell = 0
-			c.mu.Unlock()
+		case what == "left":
+			end.left = n
 		}
 	}
 	if !told {

@@ -14,20 +14,24 @@
 // # What ends with what
 //
 // A command belongs to the context that it is run for: when that ends, the command
-// is stopped and waited for. When the shell has ended, for whatever reason, what
+// is stopped and waited for; it is stopped already when anything that the context
+// was mounted on begins to end. When the shell has ended, for whatever reason, what
 // it left running in the background has [limits.BashLinger] to end by itself, and
 // is then ended too. On Linux each command runs under a supervisor, a process of
-// this program ([Supervise]) that adopts every descendant, also one that left the
+// this program (package supervise) that adopts every descendant, also one that left the
 // process group or the session, and ends all of them with the shell, when it is
 // told to, and when this program is gone, however it went. Elsewhere it is the
-// shell's process group that is ended: what leaves it, lives on; and so it is when
-// a command kills its own supervisor, which nothing can prevent.
+// shell's process group that is ended: what leaves it, lives on. A command that
+// kills its own supervisor ends with its session, but for what left that.
 //
-// To stop is SIGTERM to all of them, and SIGKILL after [limits.BashKillAfter].
+// To stop is SIGTERM to all of them, and SIGKILL after [limits.BashKillAfter], or at
+// once if they multiply. What SIGKILL does not end within [limits.BashGiveUp] (or
+// what is born as fast as it is killed, within [limits.BashGiveUpAll]) is left, and
+// logged. The end of a command, and so that of its plugin, takes no longer than that.
 //
 // # What a command gets
 //
-// The environment of this program without credentials (see [scrubbed]) and DSH_*,
+// The environment of this program without credentials (env.go lists them) and DSH_*,
 // with NO_COLOR=1, TERM=dumb, PAGER=cat and GIT_PAGER=cat, and what the request
 // sets. No terminal. An empty standard input, or the request's. It is not confined:
 // it may do what this program may.

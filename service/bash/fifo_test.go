@@ -3,6 +3,7 @@
 package bash_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -42,6 +43,14 @@ func (f *fifo) closed(t testing.TB) {
 			t.Errorf("somebody is alive: %v", err)
 			return
 		}
+	}
+}
+
+// send gives a line to whoever reads from it, now or later: "read x <> FIFO".
+func (f *fifo) send(t testing.TB) {
+	t.Helper()
+	if err := os.WriteFile(f.path, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -103,17 +103,11 @@ func (l *Local) Describe() string {
 }
 
 // close ends everything that still runs, and removes the folder of output files.
-func (l *Local) close(ctx context.Context) error {
+func (l *Local) close(context.Context) error {
 	l.mu.Lock()
 	l.closed = true
-	left := make([]*process, 0, len(l.running))
-	for p := range l.running {
-		left = append(left, p)
-	}
 	l.mu.Unlock()
-	for _, p := range left {
-		p.stop(aborted)
-	}
+	l.stopAll(nil)
 	l.wait.Wait() // each ends within its own bounds
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -248,9 +242,30 @@ func (l *Local) own(c *cordis.Context, f *cordis.Fiber) error {
 		}
 		l.owners[f] = &owner{}
 		s.Collect(func(context.Context) error { return l.disown(f) })
+		// When all of a session ends, or of the program, its plugins are unloaded one
+		// after the other; their commands are stopped at once.
+		for above := f.Parent(); above != nil; above = above.Parent() {
+			release := context.AfterFunc(above.Context().Context(), func() { l.stopAll(f) })
+			s.Collect(func(context.Context) error { release(); return nil })
+		}
 		return nil
 	})
 	return err
+}
+
+// stopAll stops what runs for the fiber, nil: for all.
+func (l *Local) stopAll(f *cordis.Fiber) {
+	l.mu.Lock()
+	var found []*process
+	for p := range l.running {
+		if f == nil || p.fiber == f {
+			found = append(found, p)
+		}
+	}
+	l.mu.Unlock()
+	for _, p := range found {
+		p.stop(aborted)
+	}
 }
 
 // disown removes what the fiber's commands have left. They have ended: their
@@ -293,7 +308,7 @@ func (l *Local) file(p *process, name string) (*os.File, error) {
 			return !running
 		}))
 		if err := remove(o.files[i].path); err != nil {
-			l.c.Logger("").Warn("an old output file of bash could not be removed", "error", err)
+			l.c.Logger("bash").Warn("an old output file could not be removed", "error", err)
 		}
 		o.files = slices.Delete(o.files, i, i+1)
 	}

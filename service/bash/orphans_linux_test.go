@@ -225,12 +225,12 @@ func TestProgramEnds(t *testing.T) {
 func TestThreadThatStartedItEnds(t *testing.T) {
 	r := newRig(t, bash.Config{})
 	use, _ := r.plugin("dyn-1")
-	f, ended := newFifo(t), newFifo(t)
+	f, goOn := newFifo(t), newFifo(t)
 	started := make(chan bash.Process)
 	thread := make(chan int)
 	go func() {
 		lockThread()
-		p, err := use.Start(context.Background(), line("echo up > "+f.path+"; read x < "+ended.path+"; exit 5"), nil)
+		p, err := use.Start(context.Background(), line("echo up > "+f.path+"; read x <> "+goOn.path+"; exit 5"), nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -241,9 +241,7 @@ func TestThreadThatStartedItEnds(t *testing.T) {
 	p := <-started
 	awaitThread(t, tid)
 	f.await(t)
-	if err := os.WriteFile(ended.path, []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	goOn.send(t)
 	exitCode(t, await(t, p), 5)
 }
 
@@ -260,3 +258,43 @@ func awaitThread(t *testing.T, tid int) {
 }
 
 func lockThread() { runtime.LockOSThread() }
+
+// Small runs, one after the other and at the same time, leave nothing behind.
+func TestManyRunsDoNotGrow(t *testing.T) {
+	r := newRig(t, bash.Config{})
+	use, f := r.plugin("dyn-1")
+	many := func(n int) {
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for range n / 4 {
+					got, err := use.Run(context.Background(), line("echo hello"), nil)
+					if err != nil || got.Stdout.Text != "hello\n" {
+						t.Errorf("%+v %v", got, err)
+						return
+					}
+				}
+			})
+		}
+		callers.Wait()
+	}
+	state := func() (s [4]int) {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [4]int{len(fds), runtime.NumGoroutine(), len(f.Effects()), int(m.HeapAlloc)}
+	}
+	many(100)
+	before := state()
+	began := time.Now()
+	many(runs)
+	after := state()
+	t.Logf("%d runs in %v; descriptors, goroutines, effects, heap: %v, then %v", runs, time.Since(began), before, after)
+	if after[0] > before[0]+2 || after[1] > before[1]+2 || after[2] != before[2] || after[3] > before[3]+256<<10 {
+		t.Errorf("descriptors, goroutines, effects, heap: %v, then %v", before, after)
+	}
+}

@@ -58,6 +58,7 @@ type child interface {
 type ending struct {
 	code   int
 	signal string // empty: it exited with code
+	left   int    // processes that could not be killed
 }
 
 func newProcess(l *Local, f *cordis.Fiber, s Spec, background bool) *process {
@@ -188,6 +189,9 @@ func (p *process) conclude(end ending, err error) {
 	}
 	why := p.why
 	p.mu.Unlock()
+	if end.left > 0 {
+		p.local.c.Logger("bash").Warn("processes of a command could not be killed", "count", end.left)
+	}
 	r := RunResult{
 		TimedOut: why == timedOut, Aborted: why == aborted, TimeoutMs: p.spec.TimeoutMs,
 		Stdout: p.out.close(), Stderr: p.err2.close(),

@@ -19,18 +19,16 @@ func await(t testing.TB, p bash.Process) bash.RunResult {
 func TestStart(t *testing.T) {
 	both(t, func(t *testing.T, r *rig) {
 		use, _ := r.plugin("dyn-1")
-		fifo := newFifo(t)
+		fifo, goOn := newFifo(t), newFifo(t)
 		ctx, cancel := context.WithCancel(context.Background())
-		p := must(use.Start(ctx, line("echo one; echo two >&2; echo > "+fifo.path+"; read x < "+fifo.path+"; printf three; exit 4"), nil))(t)
+		p := must(use.Start(ctx, line("echo one; echo two >&2; echo > "+fifo.path+"; read x <> "+goOn.path+"; printf three; exit 4"), nil))(t)
 		cancel() // of the start only
 		fifo.await(t)
 		if p.Status() != bash.Running || p.ExitCode() != nil || p.Signal() != nil {
 			t.Errorf("status %s", p.Status())
 		}
 		seen := must(p.ReadOutput())(t).Delta
-		if err := os.WriteFile(fifo.path, []byte("go\n"), 0); err != nil {
-			t.Fatal(err)
-		}
+		goOn.send(t)
 		got := await(t, p)
 		exitCode(t, got, 4)
 		last := must(p.ReadOutput())(t)
@@ -106,13 +104,11 @@ func TestOutputIsLossy(t *testing.T) {
 func TestOutputKeepsCharactersWhole(t *testing.T) {
 	r := newRig(t, bash.Config{})
 	use, _ := r.plugin("dyn-1")
-	fifo := newFifo(t)
-	p := must(use.Start(within(t, time.Minute), line(`printf 'a\xc3'; echo > `+fifo.path+`; read x < `+fifo.path+`; printf '\xa9b\xc3'`), nil))(t)
+	fifo, goOn := newFifo(t), newFifo(t)
+	p := must(use.Start(within(t, time.Minute), line(`printf 'a\xc3'; echo > `+fifo.path+`; read x <> `+goOn.path+`; printf '\xa9b\xc3'`), nil))(t)
 	fifo.await(t)
 	first := must(p.ReadOutput())(t).Delta
-	if err := os.WriteFile(fifo.path, []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	goOn.send(t)
 	await(t, p)
 	if got := first + must(p.ReadOutput())(t).Delta; got != "aéb\uFFFD" {
 		t.Errorf("read %q", got)

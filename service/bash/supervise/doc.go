@@ -4,18 +4,19 @@
 // The supervisor is dsh's own program, started with [Command] as first argument,
 // then the shell and its arguments; with the environment, the working directory,
 // and the standard streams of the command; and with a socket as descriptor 3,
-// whose other end only dsh holds. It starts the shell in a session of its own,
-// lets go of the streams, and adopts every descendant that loses its parent, also
+// whose other end only dsh holds. It is started as the leader of a session, without
+// a terminal, and starts the shell in a process group of its own there. It lets go
+// of the streams, and adopts every descendant that loses its parent, also
 // one that left the session (PR_SET_CHILD_SUBREAPER). Whether anything is left is
 // what wait4 says, so nothing is missed.
 //
 // # Protocol
 //
-// It writes lines: "pid N" when the shell runs, or "error TEXT" if it cannot be
+// It writes lines: "begun" when the shell runs, or "error TEXT" if it cannot be
 // started; "exit N" or "signal N" when the shell has ended; "left N" if it gives
 // up on N processes that SIGKILL does not end. Then it exits, and the socket ends.
-// It reads single bytes: [Stop] and [Kill]. The end of the socket means that dsh
-// is gone; so does the death of its parent, of which the kernel tells by SIGHUP.
+// It reads [Stop], which is to end the command. The end of the socket means that
+// dsh is gone; so does the death of its parent, of which the kernel tells by SIGHUP.
 //
 // # The end
 //
@@ -26,10 +27,14 @@
 // killed, again and again until there are none. It gives up when none has died for
 // limits.BashGiveUp, and at last after BashGiveUpAll.
 //
-// The package imports the standard library only, and its init recognizes a
-// supervisor: it runs before the rest of the program is initialized, which is half
-// of its cost, and every program that links the package is its own supervisor, a
-// test binary too. It starts two goroutines, which end with the process.
+// # Its start
+//
+// The package's init recognizes a supervisor and never returns in one. So every
+// program that links the package is its own supervisor: also a test binary, which
+// would otherwise run its tests instead, again and again. It imports the standard
+// library only, so that its init comes before that of most of the program, which
+// saves a millisecond and some memory. It starts two goroutines, which end with the
+// process.
 package supervise
 
 // Command is the first argument of a supervisor.
@@ -38,8 +43,5 @@ const Command = "__supervise"
 // ControlFD is the descriptor of the socket.
 const ControlFD = 3
 
-// What dsh says to a supervisor.
-const (
-	Stop = 'T' // SIGTERM, then SIGKILL
-	Kill = 'K' // SIGKILL now
-)
+// Stop is what dsh writes to end the command.
+const Stop = 'T'

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The times of package limits, which this package does not import to stay small.
-// A test compares them.
+// The times are those of package limits (a test compares them), which is not
+// imported because of the init.
 const (
 	linger    = 250 * time.Millisecond
 	killAfter = 3 * time.Second
@@ -71,7 +71,8 @@ func Main(argv []string) int {
 	runtime.LockOSThread() // the shell is bound to the death of the thread that starts it
 	debug.SetGCPercent(-1) // next to nothing is allocated,
 	debug.SetMemoryLimit(memory)
-	s := &supervisor{parent: os.Getppid(), timer: time.NewTimer(time.Hour)}
+	s := &supervisor{parent: os.Getppid(), timer: time.NewTimer(0)}
+	<-s.timer.C // no stage has a time yet
 	// Whatever dsh was started with is not for the command.
 	_, _, _ = syscall.RawSyscall(closeRange, ControlFD, ^uintptr(0), closeRangeCloexec) // Linux 5.11
 	syscall.CloseOnExec(ControlFD)
@@ -86,14 +87,14 @@ func Main(argv []string) int {
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		say("error " + err.Error())
 		return 1
 	}
 	s.shell = pid
-	say("pid " + strconv.Itoa(pid))
+	say("begun")
 	letGo()
 	orders, dead := make(chan byte), make(chan corpse)
 	go listen(orders)
@@ -170,9 +171,7 @@ func (s *supervisor) run(orders <-chan byte, dead <-chan corpse, signals <-chan 
 			case !ok:
 				orders = nil
 				s.ask(lost)
-			case order == Kill:
-				s.kill()
-			default:
+			case order == Stop:
 				s.ask(killAfter)
 			}
 		case sig := <-signals:
@@ -256,9 +255,6 @@ const (
 
 // kill begins to kill.
 func (s *supervisor) kill() {
-	if s.stage == killing {
-		return
-	}
 	s.stage = killing
 	// For this thread. It helps against a thousand others, where it is allowed.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SETPRIORITY, 0, 0, ^uintptr(19)) // -20

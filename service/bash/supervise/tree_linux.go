@@ -10,7 +10,7 @@ import (
 
 // proc is a process as /proc tells of it.
 type proc struct {
-	pid, parent, group int
+	pid, parent, group, session int
 }
 
 // descendants gives the living processes below the supervisor. One that changes
@@ -88,7 +88,7 @@ func eachPid(do func(pid int)) bool {
 	}
 }
 
-// look reads /proc/PID/stat: pid (name) state parent group …
+// look reads /proc/PID/stat: pid (name) state parent group session …
 func look(pid int) (p proc, ok bool) {
 	fd := open("/proc/"+strconv.Itoa(pid)+"/stat", syscall.O_RDONLY)
 	if fd < 0 {
@@ -98,14 +98,18 @@ func look(pid int) (p proc, ok bool) {
 	var buf [512]byte
 	text := buf[:fill(syscall.SYS_READ, fd, buf[:])]
 	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may hold anything
-	if len(f) < 3 || f[0][0] == 'Z' || f[0][0] == 'X' {
+	if len(f) < 4 || f[0][0] == 'Z' || f[0][0] == 'X' {
 		return p, false
 	}
-	var errs [2]error
 	p.pid = pid
-	p.parent, errs[0] = strconv.Atoi(string(f[1]))
-	p.group, errs[1] = strconv.Atoi(string(f[2]))
-	return p, errs[0] == nil && errs[1] == nil
+	for i, into := range []*int{&p.parent, &p.group, &p.session} {
+		n, err := strconv.Atoi(string(f[i+1]))
+		if err != nil {
+			return p, false
+		}
+		*into = n
+	}
+	return p, true
 }
 
 // signal signals a process, or a group by its negative number. One that has gone
@@ -116,7 +120,7 @@ func signal(pid int, sig syscall.Signal) {
 
 // signalGroups signals every process group among the descendants, and tells how
 // many descendants there are. All groups belong to sessions that descendants
-// opened, so they hold nobody else.
+// opened, or to our own, so they hold nobody else.
 func (s *supervisor) signalGroups(sig ...syscall.Signal) int {
 	sent := map[int]bool{syscall.Getpgrp(): true}
 	send := func(group int) {
@@ -163,3 +167,20 @@ func (s *supervisor) killAll() {
 
 // freezes bounds how often a strike looks for processes that still fork.
 const freezes = 20
+
+// EndSession kills the session of a supervisor that was killed itself, before its
+// process id is waited for. What has opened another session is not found.
+func EndSession(supervisor int) {
+	for range freezes {
+		found := false
+		eachPid(func(pid int) {
+			if p, ok := look(pid); ok && p.session == supervisor && pid != supervisor {
+				found = true
+				signal(pid, syscall.SIGKILL)
+			}
+		})
+		if !found {
+			return
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package bash_test
+
+const runs = 2000
