@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -14,6 +16,7 @@ import (
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/schema"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -111,11 +114,9 @@ type output struct {
 }
 
 func (t *mountedTool) execute(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {
-	args := make([]byte, 0, len(exec.Arguments)+128)
+	args := make([]byte, 0, len(exec.Arguments)+192)
 	args = append(append(args, `{"args":`...), exec.Arguments...)
-	args = append(args, `,"exec":`...)
-	args = append(args, execJSON(exec)...)
-	args = append(args, '}')
+	args = append(appendExec(append(args, `,"exec":`...), exec), '}')
 	raw, err := t.r.vm.Invoke(ctx, sandbox.Call{
 		Kind: "tool", Run: t.r.id, Fn: t.spec.Fn, Args: args, Entry: t.entry,
 		Limit: time.Duration(t.spec.TimeoutMs * float64(time.Millisecond)),
@@ -134,11 +135,58 @@ func (t *mountedTool) execute(ctx context.Context, exec *tool.Exec) (tool.Outcom
 		t.r.m.faults.add(plain.Error(t.entry + ": " + err.Error()))
 		return tool.Outcome{}, toolError(err)
 	}
-	var out output
-	if err := json.Unmarshal(raw, &out); err != nil {
+	out, err := readOutput(raw)
+	if err != nil {
 		return tool.Outcome{}, fmt.Errorf("%s: %s answered what cannot be read", t.r.m.who(), t.entry)
 	}
 	return tool.Outcome{Value: out.Value, Rendered: out.rendered()}, nil
+}
+
+// readOutput takes apart what a tool's call brought back, without reading it: each
+// part is parsed, and refused, by who uses it. Text that is not written as the
+// prelude writes it is left to package json.
+func readOutput(raw json.RawMessage) (output, error) {
+	var out output
+	plain := wire.CutObject(raw, func(key, part []byte) bool {
+		switch string(key) {
+		case "value":
+			out.Value = part
+		case "content":
+			out.Content = part
+		case "meta":
+			out.Meta = part
+		default:
+			return false
+		}
+		return true
+	})
+	if plain {
+		return out, nil
+	}
+	out = output{}
+	err := json.Unmarshal(raw, &out)
+	return out, err
+}
+
+// readBlocks reads a list of blocks.
+func readBlocks(raw json.RawMessage) ([]tool.Block, error) {
+	blocks := make([]tool.Block, 0, 1)
+	var wrong error
+	plain := wire.CutArray(raw, func(part []byte) bool {
+		var b tool.Block
+		wrong = b.UnmarshalJSON(part)
+		blocks = append(blocks, b)
+		return wrong == nil
+	})
+	if plain {
+		return blocks, nil
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	blocks = nil
+	err := json.Unmarshal(raw, &blocks)
+	return blocks, err
 }
 
 func (o *output) rendered() *tool.Rendered {
@@ -149,24 +197,22 @@ func (o *output) rendered() *tool.Rendered {
 	case o.MetaError != "":
 		r.Err = errors.New(o.MetaError)
 	default:
-		r.Err = json.Unmarshal(o.Content, &r.Content)
+		r.Content, r.Err = readBlocks(o.Content)
 	}
 	return r
 }
 
-// execJSON is what a body sees of its call beside the arguments.
-func execJSON(e *tool.Exec) []byte {
-	head := struct {
-		CallID     string `json:"callId"`
-		RootCallID string `json:"rootCallId"`
-		Name       string `json:"name"`
-		Nested     bool   `json:"nested"`
-	}{e.CallID, e.RootCallID, e.Name, e.Parent != 0}
-	text, err := json.Marshal(head)
-	if err != nil { // strings and a bool: cannot happen
-		return empty
-	}
-	return text
+// appendExec appends what a body sees of its call beside the arguments.
+func appendExec(b []byte, e *tool.Exec) []byte {
+	text := func(s string) { b = lossless.Str(strings.ToValidUTF8(s, "\uFFFD")).AppendTo(b) }
+	b = append(b, `{"callId":`...)
+	text(e.CallID)
+	b = append(b, `,"rootCallId":`...)
+	text(e.RootCallID)
+	b = append(b, `,"name":`...)
+	text(e.Name)
+	b = append(b, `,"nested":`...)
+	return append(strconv.AppendBool(b, e.Parent != 0), '}')
 }
 
 // sandboxError is the name of errors of the boundary itself: passed limits, dead
@@ -223,8 +269,7 @@ func (t *mountedTool) render(ctx context.Context, args, value lossless.Text) ([]
 	if err != nil {
 		return nil, err
 	}
-	var blocks []tool.Block
-	return blocks, json.Unmarshal(raw, &blocks)
+	return readBlocks(raw)
 }
 
 func (t *mountedTool) meta(ctx context.Context, args, value lossless.Text) (lossless.Text, error) {
@@ -239,8 +284,7 @@ func (t *mountedTool) finalize(ctx context.Context, exec *tool.Exec, res *tool.R
 	if err != nil || absent(raw) {
 		return nil, err
 	}
-	var blocks []tool.Block
-	return blocks, json.Unmarshal(raw, &blocks)
+	return readBlocks(raw)
 }
 
 func (t *mountedTool) safe(ctx context.Context, args lossless.Text) bool {
