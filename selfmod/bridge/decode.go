@@ -218,7 +218,9 @@ type place struct {
 }
 
 func (p *place) member(key string) *place { return &place{up: p, step: lossless.Step{Key: key}} }
-func (p *place) index(n int) *place       { return &place{up: p, step: lossless.Step{Index: n, IsIndex: true}} }
+func (p *place) index(n int) *place {
+	return &place{up: p, step: lossless.Step{Index: n, IsIndex: true}}
+}
 
 // String writes it as one writes it in JavaScript; the middle of a long one is left
 // out.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -142,12 +143,18 @@ func (it *Iteration) full() bool { return len(it.values) >= aheadValues || it.by
 // result; with "d":true nothing follows. An error of the iterator comes behind its
 // values.
 func (it *Iteration) Next(ctx context.Context) ([]byte, error) {
-	for {
+	for yielded := false; ; {
 		it.mu.Lock()
-		if len(it.values) > 0 || it.over {
+		if it.over || len(it.values) > 0 && (yielded || it.full()) {
 			break
 		}
+		some := len(it.values) > 0
 		it.mu.Unlock()
+		if some { // there may be more at once, and a round trip costs more
+			runtime.Gosched()
+			yielded = true
+			continue
+		}
 		select {
 		case <-it.some:
 		case <-ctx.Done():

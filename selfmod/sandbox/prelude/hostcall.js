@@ -6,7 +6,7 @@ const {
   NativeRegistry, NativeSet, NativeSymbol, NativeUint8Array, NativeWeakRef, active, addFunction, answer, apply,
   charCodeAt, codedError, create, currentCall, dateISO, dateValue, dropFunction, facades, fromBase64, getPrototypeOf,
   hasOwn, hide, host, isArray, isError, isFiniteNumber, isNativePromise, isObject, isProbe, isRecord, keysOf, labels,
-  list, made, name60, newMap, newWeakMap, nothing, once, own, parseJSON, quote, readOnly, registerWith, resolved, show,
+  list, made, name60, nativeText, newMap, newWeakMap, nothing, once, own, parseJSON, quote, readOnly, registerWith, resolved, show,
   stringIndexOf, stringSlice, subscribe, textOf, toBase64, typeError, typedBuffer, typedBytes,
   typedOffset, typedTag, unchangeable, viewBuffer, viewBytes, viewOffset, waiting, weakDeref,
 } = core;
@@ -185,6 +185,44 @@ const writeRecord = (c, v, skip) => {
 
 const isSignal = (v) => made.abort !== undefined && made.abort.isSignal(v);
 
+// quickArguments is writeArguments for what nearly all calls have: strings, numbers
+// and plain data; undefined: it is more than that.
+const quickArguments = (args) => {
+  const n = args.length;
+  let text = '[';
+  for (let i = 0; i < n; i++) {
+    const v = args[i];
+    let one;
+    switch (typeof v) {
+      case 'string':
+        one = quote(v);
+        break;
+      case 'number':
+        if (!isFiniteNumber(v)) {
+          return undefined;
+        }
+        one = v === 0 ? '0' : '' + v;
+        break;
+      case 'object':
+        if (i === n - 1 && v !== null && made.abort !== undefined && (made.abort.isSignal(v) || hasOwn(v, 'signal'))) {
+          return undefined;
+        }
+        one = nativeText(v, true);
+        if (one === undefined || stringIndexOf(one, '"$') !== -1) {
+          return undefined;
+        }
+        break;
+      case 'boolean':
+        one = v ? 'true' : 'false';
+        break;
+      default:
+        return undefined;
+    }
+    text += i === 0 ? one : ',' + one;
+  }
+  return text + ']';
+};
+
 // takeSignal finds the signal of a call: the last argument, or its member
 // signal; it is not an argument then.
 const takeSignal = (c, args) => {
@@ -293,26 +331,14 @@ const readResult = (run, text) => {
 let lastCall = 0;
 
 // askHost sends a request that is answered later. The error of a refusal carries
-// the position of the call; that of a call whose signal has fired is its reason.
-const askHost = (run, verb, json, read, signal, token) => {
+// the position of the call.
+const askHost = (run, verb, json, read) => {
   const at = new NativeError();
   return new NativePromise((resolve, reject) => {
-    let watcher;
-    const id = host('async', currentCall(), '' + run.id, verb, json);
-    waiting.set('' + id, {
-      resolve(v) {
-        if (watcher !== undefined) {
-          made.abort.unwatch(signal, watcher);
-        }
-        resolve(v);
-      },
+    waiting.set(host('async', currentCall(), run.id, verb, json), {
+      __proto__: null,
+      resolve,
       reject(e) {
-        if (watcher !== undefined) {
-          made.abort.unwatch(signal, watcher);
-        }
-        if (signal !== undefined && made.abort.isAborted(signal) && textOf(e, 'code') === 'ABORT_ERR') {
-          return reject(made.abort.reasonOf(signal));
-        }
         if (isError(e)) {
           hide(e, 'stack', textOf(at, 'stack'));
         }
@@ -320,10 +346,27 @@ const askHost = (run, verb, json, read, signal, token) => {
       },
       read,
     });
-    if (signal !== undefined) {
-      watcher = () => cancelCall(run, token);
-      made.abort.watch(signal, watcher);
-    }
+  });
+};
+
+// askWatched is askHost for a call that its signal cancels: then the reason of the
+// signal is its error.
+const askWatched = (run, verb, c, read) => {
+  const { signal, token } = c;
+  return new NativePromise((resolve, reject) => {
+    const watcher = () => cancelCall(run, token);
+    made.abort.watch(signal, watcher);
+    subscribe(
+      askHost(run, verb, c.json, read),
+      (v) => {
+        made.abort.unwatch(signal, watcher);
+        resolve(v);
+      },
+      (e) => {
+        made.abort.unwatch(signal, watcher);
+        reject(made.abort.isAborted(signal) && textOf(e, 'code') === 'ABORT_ERR' ? made.abort.reasonOf(signal) : e);
+      },
+    );
   });
 };
 
@@ -350,21 +393,30 @@ const begin = (t, m, args) => {
 };
 
 const callSync = (t, m, args) => {
-  const c = begin(t, m, args);
-  return readResult(t.run, answer(host('sync', currentCall(), '' + t.run.id, 'service', c.json)));
+  active(t.run);
+  const quick = quickArguments(args);
+  const json = quick === undefined ? begin(t, m, args).json : t.head + m.head + quick + '}';
+  return readResult(t.run, answer(host('sync', currentCall(), t.run.id, 'service', json)));
 };
 
 const callAsync = (t, m, args) => {
+  const quick = t.run.ended ? undefined : quickArguments(args);
+  if (quick !== undefined) {
+    return askHost(t.run, 'service', t.head + m.head + quick + '}', t.read);
+  }
   let c;
   try {
     c = begin(t, m, args);
   } catch (e) {
     return rejected(e);
   }
-  if (c.signal !== undefined && made.abort.isAborted(c.signal)) {
+  if (c.signal === undefined) {
+    return askHost(t.run, 'service', c.json, t.read);
+  }
+  if (made.abort.isAborted(c.signal)) {
     return rejected(made.abort.reasonOf(c.signal));
   }
-  return askHost(t.run, 'service', c.json, (text) => readResult(t.run, text), c.signal, c.token);
+  return askWatched(t.run, 'service', c, t.read);
 };
 
 // enterFunction runs a function that was given to a service.

@@ -31,6 +31,8 @@ const hold = (v, run, id) => registerWith(registry, v, { __proto__: null, run, i
 // typesOf a run: name of a type of objects → its members, as makeMembers gives them.
 const typesOf = newWeakMap();
 
+const reader = (run) => (text) => readResult(run, text);
+
 // makeMembers reads members: [name, kind, signature].
 const makeMembers = (rows) => {
   const members = create(null);
@@ -115,8 +117,13 @@ const distance = (a, b) => {
   return last[b.length];
 };
 
-// read gives a member of a target: { run, head, label, what, members, stubs, promises, ref }.
+// read gives a member of a target: { run, read, head, label, what, members, stubs,
+// promises, ref }.
 const read = (t, key) => {
+  const stub = t.stubs[key];
+  if (stub !== undefined) {
+    return stub;
+  }
   const m = t.members[key];
   if (m === undefined) {
     if (isProbe(key)) {
@@ -130,7 +137,7 @@ const read = (t, key) => {
     case 'promise':
       return (t.promises[key] ??= callAsync(t, m, []));
   }
-  return (t.stubs[key] ??= stubOf(t, m, t.ref === null ? undefined : weakDeref(t.ref)));
+  return (t.stubs[key] = stubOf(t, m, t.ref === null ? undefined : weakDeref(t.ref)));
 };
 
 const isValue = (m) => m !== undefined && (m.kind === 'property' || m.kind === 'promise');
@@ -175,7 +182,7 @@ const makeHostService = (run, name, b) => {
     types[names[i]] = makeMembers(rows[names[i]]);
   }
   const proxy = makeProxy({
-    __proto__: null, run, head: '{"s":' + quote(name), label: 'ctx.' + name, what: 'service ' + name60(name), members: makeMembers(b.members),
+    __proto__: null, run, read: reader(run), head: '{"s":' + quote(name), label: 'ctx.' + name, what: 'service ' + name60(name), members: makeMembers(b.members),
     stubs: create(null), promises: create(null), ref: null,
   });
   labels.set(proxy, 'service ' + quote(name));
@@ -185,7 +192,7 @@ const makeHostService = (run, name, b) => {
 // makeObject is an object that a service returned.
 const makeObject = (run, id, type) => {
   const t = {
-    __proto__: null, run, head: '{"h":' + id, label: type, what: type, members: typesOf.get(run)[type], stubs: create(null), promises: create(null), ref: null,
+    __proto__: null, run, read: reader(run), head: '{"h":' + id, label: type, what: type, members: typesOf.get(run)[type], stubs: create(null), promises: create(null), ref: null,
   };
   const proxy = makeProxy(t);
   t.ref = new NativeWeakRef(proxy);
@@ -198,7 +205,7 @@ const disposeMember = { __proto__: null, name: 'dispose', kind: 'async', sig: 'd
 
 // makeDispose is a function that undoes what a method has begun.
 const makeDispose = (run, id) => {
-  const t = { __proto__: null, run, head: '{"h":' + id, label: 'dispose', what: 'dispose' };
+  const t = { __proto__: null, run, read: reader(run), head: '{"h":' + id, label: 'dispose', what: 'dispose' };
   let done;
   const dispose = () => (done ??= callAsync(t, disposeMember, [], dispose));
   hold(dispose, run, id);
@@ -267,6 +274,8 @@ const makeIterator = (t, m, args, keep) => {
     }
     return readResult(run, text);
   };
+  const askBatch = (verb, json) =>
+    s.c.signal === undefined ? askHost(run, verb, json, readBatch) : askWatched(run, verb, { __proto__: null, json, signal: s.c.signal, token: s.c.token }, readBatch);
   const ask = () => {
     s.busy = true;
     let p;
@@ -278,9 +287,9 @@ const makeIterator = (t, m, args, keep) => {
         if (s.c.signal !== undefined && made.abort.isAborted(s.c.signal)) {
           throw made.abort.reasonOf(s.c.signal);
         }
-        p = askHost(run, 'service', s.c.json, readBatch, s.c.signal, s.c.token);
+        p = askBatch('service', s.c.json);
       } else {
-        p = askHost(run, 'pull', '{"h":' + s.id + '}', readBatch, s.c.signal, s.c.token);
+        p = askBatch('pull', '{"h":' + s.id + '}');
       }
     } catch (e) {
       return broke(e);
