@@ -81,7 +81,9 @@ type promise struct {
 
 // NewObject gives a value, which implements the Go interface, its members.
 func NewObject(i *Interface, value any) *Object {
-	return &Object{Interface: i, value: reflect.ValueOf(value)}
+	v := reflect.New(i.t).Elem() // of the interface's type: methods are found by their index
+	v.Set(reflect.ValueOf(value))
+	return &Object{Interface: i, value: v}
 }
 
 type disposing interface {
@@ -181,7 +183,7 @@ func (o *Object) settle(ctx context.Context, m *Member, c Caller) ([]byte, error
 	if out[0].IsNil() {
 		return nil, nil
 	}
-	values, err := m.guard(ctx, func() []reflect.Value { return out[0].Call([]reflect.Value{reflect.ValueOf(ctx)}) }, true)
+	values, err := m.guard(ctx, func() []reflect.Value { return out[0].Call([]reflect.Value{reflect.ValueOf(&ctx).Elem()}) }, true)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (m *Member) arguments(ctx context.Context, args lossless.Value, c Caller) (
 	}
 	in := make([]reflect.Value, 0, len(m.params)+1)
 	if m.ctx {
-		in = append(in, reflect.ValueOf(ctx))
+		in = append(in, reflect.ValueOf(&ctx).Elem()) // of the type that it must have
 	}
 	r := reader{ctx: ctx, caller: c, what: m.who()}
 	for at, p := range m.params {
@@ -234,7 +236,7 @@ func (m *Member) refuse(text string) error {
 
 // invoke calls the method and gives its results without the error.
 func (m *Member) invoke(ctx context.Context, value reflect.Value, in []reflect.Value) ([]reflect.Value, error) {
-	return m.guard(ctx, func() []reflect.Value { return value.MethodByName(m.method).Call(in) }, m.fails)
+	return m.guard(ctx, func() []reflect.Value { return value.Method(m.method).Call(in) }, m.fails)
 }
 
 // guard calls what may panic. What ends the goroutine is an error too.

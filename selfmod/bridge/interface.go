@@ -24,6 +24,7 @@ type Interface struct {
 
 	label   string // in messages: "ctx.fs", "Process"
 	service bool
+	t       reflect.Type // in Go
 }
 
 // Member is one method or property.
@@ -35,7 +36,7 @@ type Member struct {
 	Objects []*Interface
 
 	in     *Interface
-	method string // in Go
+	method int    // of the Go interface
 	ctx    bool   // its first parameter is a context
 	params []param
 	result reflect.Type // nil: none
@@ -160,6 +161,7 @@ func objectOf(t reflect.Type, known bool, fresh map[string]*Interface) (*Interfa
 // fill makes the members of i from the methods of t, those that are described if
 // anything is.
 func (i *Interface) fill(t reflect.Type, methods []catalog.Method, known bool, fresh map[string]*Interface) error {
+	i.t = t
 	for n := range t.NumMethod() {
 		method := t.Method(n)
 		if !method.IsExported() {
@@ -185,7 +187,7 @@ func (i *Interface) fill(t reflect.Type, methods []catalog.Method, known bool, f
 
 func (i *Interface) member(method reflect.Method, described *catalog.Method, known bool, fresh map[string]*Interface) (*Member, error) {
 	t := method.Type
-	m := &Member{Name: lower(method.Name), in: i, method: method.Name}
+	m := &Member{Name: lower(method.Name), in: i, method: method.Index}
 	for n := range t.NumIn() {
 		in := t.In(n)
 		if n == 0 && in == contextType {
