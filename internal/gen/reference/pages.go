@@ -108,13 +108,14 @@ func letter(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
-// markdown is a doc as a page shows it: the angle brackets of types are no tags.
+// markdown is a doc as a page shows it: angle brackets are no tags, and the stars
+// of a pattern are no emphasis.
 func markdown(doc string) string {
 	var out []string
 	for line := range strings.Lines(doc) {
 		parts := strings.Split(strings.TrimRight(line, "\n"), "`")
 		for i := 0; i < len(parts); i += 2 {
-			parts[i] = strings.ReplaceAll(parts[i], "<", "&lt;")
+			parts[i] = strings.NewReplacer("<", "&lt;", "*", `\*`).Replace(parts[i])
 		}
 		out = append(out, strings.Join(parts, "`"))
 	}
