@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
@@ -38,7 +39,11 @@ func (w *writer) result(v reflect.Value) ([]byte, error) {
 		}
 		return w.bounded(base64.StdEncoding.AppendEncode([]byte{'^'}, v.Bytes()))
 	case t.Kind() == reflect.String && !t.Implements(marshalerType):
-		return w.bounded(append([]byte{'~'}, strings.ToValidUTF8(v.String(), "\uFFFD")...))
+		text := v.String()
+		if !utf8.ValidString(text) { // asked first since it is fast
+			text = strings.ToValidUTF8(text, "\uFFFD")
+		}
+		return w.bounded(append([]byte{'~'}, text...))
 	}
 	b, err := w.value([]byte{'*'}, v)
 	if err != nil {

@@ -36,8 +36,8 @@ type Member struct {
 	Objects []*Interface
 
 	in     *Interface
-	method int    // of the Go interface
-	ctx    bool   // its first parameter is a context
+	method int  // of the Go interface
+	ctx    bool // its first parameter is a context
 	params []param
 	result reflect.Type // nil: none
 	fails  bool         // its last result is an error
