@@ -12,7 +12,6 @@ import (
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
-	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/selfmod/bridge"
 	"github.com/dsh-go/dsh/selfmod/catalog"
