@@ -33,7 +33,7 @@ const {
   NativeSymbol, NativeUint8Array, NativeWeakRef, ObjectPrototype, answer, apply, awaitId, bigintText,
   bufferBytes, bufferTransfer, codedError, construct, create, cut, dateValue, defineProperty, endedError,
   errors, facades, failed, finish, freeze, fromBase64, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, hide,
-  host, isArray, isData, isError, isFiniteNumber, isObject, keysOf, labels, later, list, made, mapEach, mapSet,
+  host, isArray, isData, isError, isFiniteNumber, isObject, keysOf, labels, later, list, made, mapEach, mapSet, mapSize,
   nativeText, newMap, newSet, newWeakMap, own, ownKeys, parseJSON, quote, quoteName, reflectGet, reflectHas, reflectSet, regexpFlags,
   regexpSource, registerWith, setAdd, setEach, setPrototypeOf, settled, show, stringIndexOf, stringSlice,
   stringifyJSON, symbolFor, symbolKeyFor, symbolText, textOf, toBase64, typeError, typedBuffer, typedBytes,

@@ -65,23 +65,25 @@ func TestCodecRoundTrip(t *testing.T) {
 
 // Whatever a request says, the machine answers it and goes on.
 func FuzzPeerRequest(f *testing.F) {
-	for _, seed := range []string{
-		`{"run":1,"h":4,"op":"call","k":".f","a":[]}`, `{"run":1,"h":4,"op":"get","k":".f"}`, `{"run":1,"h":4,"op":"set","k":".x","a":[{"$":"g","n":[["o","a",["#",0]]],"r":["#",0]}]}`,
-		`{"run":1,"h":4,"op":"keys","f":[[4,1]]}`, `{"run":1,"h":4,"op":"apply","a":[{"$":"f","h":5}]}`, `{"run":1,"h":4,"op":"call","k":".f","a":[{"$":"g","n":[["d",1],["r","a","g",0],["b","AA=="],["t","Uint8Array","AA=="],["e","E","m",null,"s"],["m",1,2],["s",1],["A",3,"0",1]],"r":["#",7]}]}`,
-		``, `null`, `{"h":{}}`, `{"run":1,"h":4,"op":"own","k":"@iterator"}`, `{"run":1,"h":4,"op":"new","k":""}`,
+	for _, seed := range [][2]string{
+		{`{"run":1,"h":4,"op":"call","k":".f"}`, `[]`}, {`{"run":1,"h":4,"op":"call","k":".f"}`, `"x"`}, {`{"run":1,"h":4,"op":"get","k":".f"}`, ``},
+		{`{"run":1,"h":4,"op":"set","k":".x"}`, `[{"$":"g","n":[["o","a",["#",0]]],"r":["#",0]}]`},
+		{`{"run":1,"h":4,"op":"keys","f":[[4,1]]}`, ``}, {`{"run":1,"h":4,"op":"apply"}`, `[{"$":"f","h":5}]`},
+		{`{"run":1,"h":4,"op":"call","k":".f"}`, `[{"$":"g","n":[["d",1],["r","a","g",0],["b","AA=="],["t","Uint8Array","AA=="],["e","E","m",null,"s"],["m",1,2],["s",1],["A",3,"0",1]],"r":["#",7]}]`},
+		{``, ``}, {`null`, `null`}, {`{"h":{}}`, `{}`}, {`{"run":1,"h":4,"op":"own","k":"@iterator"}`, ``}, {`{"run":1,"h":4,"op":"new","k":""}`, `[1]`},
 	} {
-		f.Add(seed)
+		f.Add(seed[0], seed[1])
 	}
 	if raceDetector {
 		f.Skip("too slow under the race detector")
 	}
 	m := newMachine(f)
 	m.run("return (ctx) => { ctx.provide('svc', { f: (...a) => a }) }", "{}")
-	f.Fuzz(func(t *testing.T, request string) {
+	f.Fuzz(func(t *testing.T, request, args string) {
 		m.t = t
-		text := m.dispatch("peer", "2:1", request)
+		text := m.dispatch("peer", "2:1", request, args)
 		if !strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "!") && !strings.HasPrefix(text, "~") {
-			t.Errorf("%q: %q", request, text)
+			t.Errorf("%q %q: %q", request, args, text)
 		}
 		m.drain()
 		if got := m.load("return () => {}"); got != `={"name":"","inject":[]}` {

@@ -3,7 +3,7 @@
 //   load callId fn → Loaded          apply callId run bindings
 //   invoke callId kind fn args       settle id text
 //   abort callId reason              bind run name binding|null
-//   retire run                       peer caller request
+//   retire run                       peer caller request arguments
 //   drop caller                      part name fn
 //
 // load, apply and invoke answer with a value text, or with "~": then done follows.
@@ -289,7 +289,7 @@ nativeHold((op, a, b, c, d) => {
     case 'settle':
       return settle('' + a, b);
     case 'peer':
-      return (made.peer || parts('peer')).servePeer(a, b);
+      return (made.peer || parts('peer')).servePeer(a, b, c);
     case 'load':
       return enter('' + a, null, (call) => load(call, b));
     case 'apply':

@@ -120,7 +120,7 @@ func (m *machine) host(op string, args []string) (string, bool, error) {
 		}
 		return "=", true, nil
 	case "peer":
-		return m.peer(args[0], args[1])
+		return m.peer(args[0], args[1], args[2])
 	case "peerdone":
 		key := fmt.Sprintf("%d:%s", m.number, args[0])
 		to := m.pending[key]
@@ -173,7 +173,7 @@ func (m *machine) answer(verb, js string) string {
 }
 
 // peer passes a request on to another machine, as the worker does.
-func (m *machine) peer(mount, request string) (string, bool, error) {
+func (m *machine) peer(mount, request, args string) (string, bool, error) {
 	number, _ := strconv.Atoi(mount)
 	other := m.world[number]
 	if other == nil {
@@ -183,7 +183,7 @@ func (m *machine) peer(mount, request string) (string, bool, error) {
 	if err := json.Unmarshal([]byte(request), &r); err != nil {
 		return "", false, err
 	}
-	text := other.dispatch("peer", fmt.Sprintf("%d:%d", m.number, r.Run), request)
+	text := other.dispatch("peer", fmt.Sprintf("%d:%d", m.number, r.Run), request, args)
 	if id, ok := strings.CutPrefix(text, "~"); ok {
 		m.asyncID++
 		mine := strconv.Itoa(m.asyncID)

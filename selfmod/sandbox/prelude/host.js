@@ -2,7 +2,7 @@
 //
 //   done callId text · phase callId entry · sync callId run verb json ·
 //   async callId run verb json → id · send callId run verb json ·
-//   check json · peer mount json · peerdone promiseId text · console level text
+//   check json · peer mount request arguments · peerdone promiseId text · console level text
 //
 // A value text is '=' and JSON (nothing: undefined), or '!' and a failure.
 // Numbers that Go gave (call ids, effects) go back as the digits they came as.

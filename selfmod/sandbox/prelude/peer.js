@@ -3,7 +3,9 @@
 // or a stub. A handle says what it is: handle % 4 is 0 for an object, 1 for a
 // function, 2 for an array.
 //
-// A request is {"run", "h", "op", "k"?, "a"?, "f"?}: op get, set, has, own, keys,
+// A request is {"run", "h", "op", "k"?, "f"?} and, apart, the list of arguments, or
+// the only one if it is a string, number or boolean: so the first text is the same
+// each time, and read once. op is get, set, has, own, keys,
 // call (member k with the object as receiver), apply (the function itself), new (either);
 // k is "." and a name, or "@" and a well-known symbol's name. "f" lists handles of
 // the receiver that the sender has lost: [[handle, receipts], …]; an answer that
@@ -11,8 +13,7 @@
 // without a message of its own. An answer may be a promise: "~" and its id.
 
 // exports: handle → { v, run, service, holders: caller → receipts, pinned, handle, … };
-// link, asked and key are of the last request: the next one is mostly of the same
-// caller, for the same member.
+// link is of the last request: the next one is mostly of the same caller.
 const exported = newMap();
 const exportedIds = newMap();
 let exportCount = 0;
@@ -38,7 +39,7 @@ const exportValue = (v, run, service) => {
     throw new NativeRangeError('too many objects and functions are shared with other plugins at once (the limit is ' + LIMITS.handles + '): share fewer, or the same ones again');
   }
   const shape = typeof v === 'function' ? 1 : isArray(v) ? 2 : 0;
-  const e = { __proto__: null, v, run, service, holders: newMap(), held: 0, pinned: 0, handle: ++lastExport * 4 + shape, link: null, asked: null, key: undefined };
+  const e = { __proto__: null, v, run, service, holders: newMap(), held: 0, pinned: 0, handle: ++lastExport * 4 + shape, link: null };
   exported.set(e.handle, e);
   exportedIds.set(v, e);
   exportCount++;
@@ -98,18 +99,26 @@ const registry = new NativeRegistry((rec) => {
     if (l === undefined) {
       l = list();
       rec.run.frees.set(rec.mount, l);
+      freesWaiting++;
     }
     l[l.length] = '[' + rec.handle + ',' + rec.receipts + ']';
   }
 });
 
+// freesWaiting is how many lists of them there are.
+let freesWaiting = 0;
+
 // takeFrees returns the JSON list of what this run has lost of a mount, or ''.
 const takeFrees = (run, mount) => {
+  if (freesWaiting === 0) {
+    return '';
+  }
   const l = run.frees.get(mount);
   if (l === undefined) {
     return '';
   }
   run.frees.delete(mount);
+  freesWaiting--;
   let text = '';
   for (let i = 0; i < l.length; i++) {
     text += (i === 0 ? '' : ',') + l[i];
@@ -183,14 +192,16 @@ const goneError = (rec) =>
 
 // readAnswer makes a value of an answer's JSON text.
 const readAnswer = (h, key, json) => {
-  const rec = h.rec;
   if (json === '') {
     return undefined;
   }
-  let v = parseJSON(json);
-  if (typeof v !== 'object' || v === null) {
-    return v;
-  }
+  const v = parseJSON(json);
+  return typeof v !== 'object' || v === null ? v : readObject(h, key, v);
+};
+
+const readObject = (h, key, given) => {
+  const rec = h.rec;
+  let v = given;
   if (own(v, '$') === '+') {
     lost(anyRun(rec.mount), rec.mount, v.f);
     v = own(v, 'v');
@@ -209,39 +220,58 @@ const peerFailure = (rec, e) => {
 // ask sends one request about the handler's object and returns its value, or a promise.
 const ask = (h, op, key, args) => {
   const rec = h.rec;
-  const run = rec.run;
-  if (run.ended) {
-    throw endedError(run);
+  if (rec.run.ended) {
+    throw endedError(rec.run);
   }
-  return request(h, key, headOf(rec, op, key), args);
+  return request(h, key, headOf(rec, op, key), args === undefined ? '' : writeArgs(rec, args));
 };
 
-// headOf is the text of a request up to its arguments.
+// headOf is the text of a request but for its arguments.
 const headOf = (rec, op, key) => {
   const text = '{"run":' + rec.run.id + ',"h":' + rec.handle + ',"op":"' + op + '"';
-  return key === undefined ? text : text + ',"k":' + (typeof key === 'symbol' ? '"@' + wellKnownNames.get(key) + '"' : quote('.' + key));
+  return key === undefined ? text + '}' : text + ',"k":' + (typeof key === 'symbol' ? '"@' + wellKnownNames.get(key) + '"' : quote('.' + key)) + '}';
+};
+
+const writeArgs = (rec, args) => {
+  const n = args.length;
+  if (n === 0) {
+    return '[]';
+  }
+  let v = args[0];
+  if (n === 1) {
+    switch (typeof v) {
+      case 'string':
+        return quote(v);
+      case 'number':
+      case 'boolean':
+        return encode(v, rec.link);
+    }
+  }
+  let text = '[' + (typeof v === 'string' ? quote(v) : encode(v, rec.link));
+  for (let i = 1; i < n; i++) {
+    v = args[i];
+    text += ',' + (typeof v === 'string' ? quote(v) : encode(v, rec.link));
+  }
+  return text + ']';
 };
 
 const request = (h, key, head, args) => {
   const rec = h.rec;
   let text = head;
-  if (args !== undefined) {
-    const n = args.length;
-    text += n === 0 ? ',"a":[' : ',"a":[' + (typeof args[0] === 'string' ? quote(args[0]) : encode(args[0], rec.link));
-    for (let i = 1; i < n; i++) {
-      text += ',' + encode(args[i], rec.link);
-    }
-    text += ']';
-  }
-  if (rec.run.frees.has(rec.mount)) {
-    text += ',"f":' + takeFrees(rec.run, rec.mount);
+  if (freesWaiting !== 0) {
+    const frees = takeFrees(rec.run, rec.mount);
+    text = frees === '' ? head : stringSlice(head, 0, head.length - 1) + ',"f":' + frees + '}';
   }
   let reply;
   try {
-    reply = host('peer', rec.to, text + '}');
+    reply = host('peer', rec.to, text, args);
     const tag = reply === undefined ? '' : reply[0];
     if (tag === '=') {
-      return reply.length === 1 ? undefined : readAnswer(h, key, stringSlice(reply, 1));
+      if (reply.length === 1) {
+        return undefined;
+      }
+      const v = parseJSON(stringSlice(reply, 1));
+      return typeof v !== 'object' || v === null ? v : readObject(h, key, v);
     }
     if (tag !== '~') {
       return readAnswer(h, key, answer(reply));
@@ -260,15 +290,17 @@ const memberStub = (h, key) => {
   }
   let stub = h.stubs.get(key);
   if (stub === undefined) {
+    const rec = h.rec;
+    const run = rec.run;
     let head = ''; // of a call; made by the first
     stub = function (...args) {
-      if (new.target !== undefined || h.rec.run.ended) {
+      if (new.target !== undefined || run.ended) {
         return ask(h, new.target === undefined ? 'call' : 'new', key, args);
       }
       if (head === '') {
-        head = headOf(h.rec, 'call', key);
+        head = headOf(rec, 'call', key);
       }
-      return request(h, key, head, args);
+      return request(h, key, head, writeArgs(rec, args));
     };
     hide(stub, 'name', typeof key === 'symbol' ? symbolText(key) : key);
     h.stubs.set(key, stub);
@@ -291,14 +323,20 @@ const refuseChange = () => {
 const objectHandler = freeze({
   __proto__: null,
   get(target, key) {
+    const stubs = this.stubs;
+    if (stubs !== null) { // none of them has a name of those below
+      const stub = stubs.get(key);
+      if (stub !== undefined) {
+        return stub;
+      }
+    }
     if (key === '__proto__') {
       return getPrototypeOf(target);
     }
     if (key === 'constructor' || (key === 'length' && isArray(target) && this.rec.run.ended)) {
       return target[key];
     }
-    const stub = this.stubs === null ? undefined : this.stubs.get(key);
-    return stub === undefined ? member(this, key) : stub;
+    return member(this, key);
   },
   set(target, key, value) {
     if (typeof key === 'symbol' || key === '__proto__') {

@@ -152,7 +152,7 @@ func TestPeerGone(t *testing.T) {
 			t.Fatal(got)
 		}
 		consumer.dispatch("retire", "1")
-		if got := provider.dispatch("peer", "2:9", `{"run":9,"h":4,"op":"call","k":".use","a":[]}`); got != `="service \"svc\" is gone: the mount that provided it was unmounted or restarted"` {
+		if got := provider.dispatch("peer", "2:9", `{"run":9,"h":4,"op":"call","k":".use"}`, "[]"); got != `="service \"svc\" is gone: the mount that provided it was unmounted or restarted"` {
 			t.Error(got)
 		}
 	})
@@ -225,12 +225,26 @@ func TestPeerSelf(t *testing.T) {
 func TestPeerHostileRequests(t *testing.T) {
 	m := newMachine(t)
 	m.run("return (ctx) => { ctx.provide('svc', { f: () => 1 }) }", "{}")
-	for _, request := range []string{`{"run":1,"h":4,"op":"nonsense"}`, `{"run":1,"h":99,"op":"get","k":".x"}`, `{"run":1,"h":4,"op":"call","k":".f","a":[{"$":"o"}]}`, `{"run":1,"h":4,"op":"call","k":".g","a":[]}`, `{"run":1,"h":4,"op":"call","k":".f","a":[{"$":"g","n":[["x"]],"r":0}]}`} {
-		if got := m.dispatch("peer", "2:1", request); got == "" || got[0] != '!' && got[0] != '=' {
-			t.Errorf("%s: %q", request, got)
+	for _, r := range []struct{ request, args string }{
+		{`{"run":1,"h":4,"op":"nonsense"}`, ""},
+		{`{"run":1,"h":99,"op":"get","k":".x"}`, ""},
+		{`{"run":1,"h":4,"op":"call","k":".f"}`, `[{"$":"o"}]`},
+		{`{"run":1,"h":4,"op":"call","k":".g"}`, "[]"},
+		{`{"run":1,"h":4,"op":"call","k":".f"}`, ""},
+		{`{"run":1,"h":4,"op":"call","k":".f"}`, "5"},
+		{`{"run":1,"h":4,"op":"call","k":".f"}`, `[{"$":"g","n":[["x"]],"r":0}]`},
+		{`{"run":1,"h":4,"op":"new"}`, "[]"},
+		{`[]`, "[]"},
+		{`nothing`, "[]"},
+	} {
+		if got := m.dispatch("peer", "2:1", r.request, r.args); got == "" || got[0] != '!' && got[0] != '=' {
+			t.Errorf("%s %s: %q", r.request, r.args, got)
 		}
 	}
-	if got := m.dispatch("peer", "2:1", `{"run":1,"h":4,"op":"call","k":".f","a":[]}`); got != "=1" {
+	for i := range 250 { // requests are remembered, but not all of them
+		m.dispatch("peer", "2:1", fmt.Sprintf(`{"run":1,"h":4,"op":"has","k":".%d"}`, i), "")
+	}
+	if got := m.dispatch("peer", "2:1", `{"run":1,"h":4,"op":"call","k":".f"}`, "[]"); got != "=1" {
 		t.Error(got)
 	}
 }

@@ -4,13 +4,34 @@ let lastPromise = 0;
 
 const keyOf = (k) => (k[0] === '@' ? wellKnown[stringSlice(k, 1)] : stringSlice(k, 1));
 
-const callMember = (e, f, key, link, a) => {
-  if (typeof f !== 'function') {
-    const name = typeof key === 'string' ? key : symbolText(key);
-    throw typeError(name + ' is not a function' + (e.service === '' ? '' : ' of service "' + e.service + '"'));
+// heads: text of a request → { h, op, key, named }, of the last ones. named says that
+// it has a key.
+const heads = newMap();
+const MAX_HEADS = 100;
+
+const readHead = (caller, text) => {
+  const r = parseJSON(text);
+  const k = own(r, 'k');
+  const head = { __proto__: null, h: own(r, 'h'), op: own(r, 'op'), key: k === undefined ? undefined : keyOf(k), named: k !== undefined };
+  const frees = own(r, 'f');
+  if (frees !== undefined) {
+    lost(caller, mountOf(caller), frees);
+    return head;
+  }
+  if (mapSize(heads) >= MAX_HEADS) {
+    heads.forEach((_, old) => heads.delete(old));
+  }
+  heads.set(text, head);
+  return head;
+};
+
+const readArgs = (json, link) => {
+  const a = parseJSON(json);
+  if (!isArray(a)) {
+    return [decode(a, link)];
   }
   // In its place: the elements are there, so no setter of a prototype is asked.
-  for (let i = 0; i < a.length; i++) {
+  for (let i = 0, n = a.length; i < n; i++) {
     const v = a[i];
     if (typeof v === 'object' && v !== null) {
       a[i] = decode(v, link);
@@ -19,36 +40,40 @@ const callMember = (e, f, key, link, a) => {
   return a;
 };
 
+const checkCallable = (e, f, key) => {
+  if (typeof f !== 'function') {
+    const name = typeof key === 'string' ? key : symbolText(key);
+    throw typeError(name + ' is not a function' + (e.service === '' ? '' : ' of service "' + e.service + '"'));
+  }
+};
+
 // perform does what a request asks for; memberAnswer stands for "it is a function".
 const memberAnswer = freeze({ __proto__: null });
-const perform = (e, r, link) => {
+const perform = (e, r, args, link) => {
   const v = e.v;
-  const k = hasOwn(r, 'k') ? r.k : undefined;
-  let key;
-  if (k !== undefined) {
-    if (e.asked !== k) {
-      e.key = keyOf(k);
-      e.asked = k;
-    }
-    key = e.key;
-  }
+  const key = r.key;
   switch (r.op) {
+    case 'call': {
+      const f = v[key];
+      if (typeof f !== 'function') {
+        checkCallable(e, f, key);
+      }
+      return apply(f, v, readArgs(args, link));
+    }
     case 'get': {
       const m = reflectGet(v, key);
       return typeof m === 'function' && !importedRecords.has(m) ? memberAnswer : m;
     }
-    case 'call': {
-      const f = v[key];
-      return apply(f, v, callMember(e, f, key, link, r.a));
-    }
     case 'apply':
-      return apply(v, undefined, callMember(e, v, 'the value', link, r.a));
+      checkCallable(e, v, 'the value');
+      return apply(v, undefined, readArgs(args, link));
     case 'new': {
-      const f = key === undefined ? v : v[key];
-      return construct(f, callMember(e, f, key === undefined ? 'the value' : key, link, r.a));
+      const f = r.named ? v[key] : v;
+      checkCallable(e, f, r.named ? key : 'the value');
+      return construct(f, readArgs(args, link));
     }
     case 'set':
-      if (!reflectSet(v, key, decode(r.a[0], link))) {
+      if (!reflectSet(v, key, readArgs(args, link)[0])) {
         throw typeError('cannot assign ' + quoteName('' + key, 60));
       }
       return undefined;
@@ -66,48 +91,42 @@ const perform = (e, r, link) => {
 
 const reply = (v, link) => {
   try {
-    let json = typeof v === 'string' ? quote(v) : v === memberAnswer ? '{"$":"m"}' : v === undefined ? '' : encode(v, link);
-    if (link.run.frees.has(link.mount)) {
-      const frees = takeFrees(link.run, link.mount);
-      json = '{"$":"+","f":' + frees + (json === '' ? '}' : ',"v":' + json + '}');
-    }
-    return '=' + json;
+    const json = typeof v === 'string' ? quote(v) : v === memberAnswer ? '{"$":"m"}' : v === undefined ? '' : encode(v, link);
+    const frees = freesWaiting === 0 ? '' : takeFrees(link.run, link.mount);
+    return frees === '' ? '=' + json : '={"$":"+","f":' + frees + (json === '' ? '}' : ',"v":' + json + '}');
   } catch (e) {
     return failed(e);
   }
 };
 
 // servePeer answers another machine. caller is "mount:run" of the one that asks.
-const servePeer = (caller, json) => {
+const servePeer = (caller, text, args) => {
+  let link;
+  let v;
+  let op;
   try {
-    return answerPeer(caller, json);
+    const r = heads.get(text) || readHead(caller, text);
+    const e = exported.get(r.h);
+    if (e === undefined || e.run.ended) {
+      return '!{"name":"Error","message":"the object is no longer shared","code":"' + GONE + '"}';
+    }
+    link = e.link;
+    if (link === null || link.caller !== caller) {
+      e.link = link = newLink(+mountOf(caller), caller, e.run, e.service);
+    }
+    op = r.op;
+    v = perform(e, r, args, link);
+    if (!isObject(v) || v === memberAnswer || facades.has(v) || (importedRecords.has(v) && op === 'get')) {
+      return reply(v, link);
+    }
   } catch (e) {
     return failed(e);
   }
+  return replyLater(v, link);
 };
 
-const answerPeer = (caller, json) => {
-  const r = parseJSON(json);
-  if ('f' in r && hasOwn(r, 'f')) {
-    lost(caller, mountOf(caller), r.f);
-  }
-  const e = exported.get(r.h);
-  if (e === undefined || e.run.ended) {
-    return '!{"name":"Error","message":"the object is no longer shared","code":"' + GONE + '"}';
-  }
-  if (e.link === null || e.link.caller !== caller) {
-    e.link = newLink(+mountOf(caller), caller, e.run, e.service);
-  }
-  const link = e.link;
-  let v;
-  try {
-    v = perform(e, r, link);
-  } catch (error) {
-    return failed(error);
-  }
-  if (!isObject(v) || v === memberAnswer || facades.has(v) || (importedRecords.has(v) && r.op === 'get')) {
-    return reply(v, link);
-  }
+// replyLater is reply for what may be a promise.
+const replyLater = (v, link) => {
   let text = '';
   let later = '';
   const finish = (t) => {
@@ -141,6 +160,7 @@ const retirePeers = (run) => {
       imports.delete(key);
     }
   });
+  freesWaiting -= mapSize(run.frees);
   run.frees = newMap();
 };
 

@@ -89,7 +89,7 @@ func drive(t *testing.T, body string) {
 	if got := m.call("invoke", "dispose", "5", "{}"); got != "=" {
 		t.Errorf("dispose: %s", got)
 	}
-	if got := m.dispatch("peer", "1:1", `{"run":1,"h":4,"op":"call","k":".f","a":["x"]}`); got != `="mine x"` {
+	if got := m.dispatch("peer", "1:1", `{"run":1,"h":4,"op":"call","k":".f"}`, `["x"]`); got != `="mine x"` {
 		t.Errorf("peer: %s", got)
 	}
 	m.dispatch("drop", "1:1")

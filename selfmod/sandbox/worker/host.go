@@ -56,7 +56,7 @@ func (m *mount) host(op string, args []string) (string, bool, error) {
 	case "check":
 		return check(args[0]), true, nil
 	case "peer":
-		return m.opPeer(args[0], args[1])
+		return m.opPeer(args[0], args[1], args[2:])
 	case "peerdone":
 		m.opPeerDone(args[0], args[1])
 	case "part":

@@ -16,9 +16,9 @@ type promise struct {
 	id string // as the one that waits knows it
 }
 
-// opPeer enters another VM, or this one again, and returns what it answers. The
-// caller's clock stands still meanwhile.
-func (m *mount) opPeer(mountID, request string) (string, bool, error) {
+// opPeer enters another VM, or this one again, with a request and its arguments, and
+// returns what it answers. The caller's clock stands still meanwhile.
+func (m *mount) opPeer(mountID, request string, args []string) (string, bool, error) {
 	w := m.w
 	n, err := strconv.ParseUint(mountID, 10, 32)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *mount) opPeer(mountID, request string) (string, bool, error) {
 	}
 	m.clock.pause()
 	defer m.clock.resume()
-	text, fault := m.callPeer(to, run, request)
+	text, fault := m.callPeer(to, run, request, args)
 	if fault != nil {
 		return thrownPeer(fault), true, nil
 	}
@@ -65,7 +65,7 @@ func runOf(request string) (uint32, error) {
 }
 
 // callPeer runs the request in the other VM.
-func (m *mount) callPeer(to *mount, run uint32, request string) (string, *wire.Fault) {
+func (m *mount) callPeer(to *mount, run uint32, request string, args []string) (string, *wire.Fault) {
 	w, t, top := m.w, m.thread(), m.top
 	e := &entry{m: to, caller: top.origin(), chain: top.chain, run: run, name: "service member"}
 	a := &async{m: m, call: top.call, chain: top.chain, run: run}
@@ -76,7 +76,10 @@ func (m *mount) callPeer(to *mount, run uint32, request string) (string, *wire.F
 				"%s owes other mounts %d promises, the limit is %d", to.label, len(to.promises), maxPromises)}
 		}
 		caller := strconv.FormatUint(uint64(m.id), 10) + ":" + runText(run)
-		return to.vm.Call("peer", caller, request)
+		if len(args) == 0 {
+			return to.vm.Call("peer", caller, request)
+		}
+		return to.vm.Call("peer", caller, request, args[0])
 	}
 	var answered string
 	e.answered = func(text string) {
