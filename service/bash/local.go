@@ -184,7 +184,6 @@ func (l *Local) begin(ctx context.Context, c *cordis.Context, s Spec, shell stri
 	p.handle = h
 	if err := p.start(shell); err != nil {
 		l.leave(p)
-		close(p.done)
 		p.forget()
 		return nil, err
 	}
@@ -215,7 +214,8 @@ func (l *Local) admit(c *cordis.Context, s Spec, background bool) (*process, err
 	return p, nil
 }
 
-// leave takes an ended process out.
+// leave takes a process out that has ended, and tells so. First there is room for
+// another, then it is told, then the service may end.
 func (l *Local) leave(p *process) {
 	l.mu.Lock()
 	delete(l.running, p)
@@ -223,6 +223,7 @@ func (l *Local) leave(p *process) {
 		o.running--
 	}
 	l.mu.Unlock()
+	close(p.done)
 	l.wait.Done()
 }
 

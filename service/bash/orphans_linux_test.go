@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
@@ -226,38 +227,48 @@ func TestThreadThatStartedItEnds(t *testing.T) {
 	r := newRig(t, bash.Config{})
 	use, _ := r.plugin("dyn-1")
 	f, goOn := newFifo(t), newFifo(t)
-	started := make(chan bash.Process)
-	thread := make(chan int)
-	go func() {
-		lockThread()
+	started := make(chan bash.Process, 1)
+	thread := make(chan int, 1) // watches it
+	mortal(func() {
 		p, err := use.Start(context.Background(), line("echo up > "+f.path+"; read x <> "+goOn.path+"; exit 5"), nil)
 		if err != nil {
 			t.Error(err)
 		}
-		thread <- syscall.Gettid()
+		fd, err := unix.PidfdOpen(unix.Gettid(), unix.PIDFD_THREAD)
+		if err != nil {
+			t.Log(err) // before Linux 6.9
+			fd = -1
+		}
+		thread <- fd
 		started <- p
-	}() // the thread ends with it
-	tid := <-thread
-	p := <-started
-	awaitThread(t, tid)
+	})
+	fd, p := <-thread, <-started
+	if p == nil || fd < 0 {
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 30_000); n != 1 || err != nil {
+		t.Errorf("the thread lives on: %v", err)
+	}
 	f.await(t)
 	goOn.send(t)
 	exitCode(t, await(t, p), 5)
 }
 
-func awaitThread(t *testing.T, tid int) {
-	t.Helper()
-	// The kernel clears the file when the thread is gone; there is nothing to wait on.
-	for range 1000 {
-		if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid)); os.IsNotExist(err) {
+// mortal runs do on a thread that ends with it, which the first one does not.
+func mortal(do func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			do()
 			return
 		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Skip("the thread lives on")
+		defer runtime.UnlockOSThread()
+		done := make(chan struct{})
+		mortal(func() { defer close(done); do() })
+		<-done
+	}()
 }
-
-func lockThread() { runtime.LockOSThread() }
 
 // Small runs, one after the other and at the same time, leave nothing behind.
 func TestManyRunsDoNotGrow(t *testing.T) {

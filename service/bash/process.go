@@ -212,7 +212,6 @@ func (p *process) conclude(end ending, err error) {
 	}
 	p.result = r
 	p.local.leave(p)
-	close(p.done)
 	if p.news != nil {
 		p.forget()
 	}

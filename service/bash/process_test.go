@@ -1,3 +1,5 @@
+//go:build unix
+
 package bash_test
 
 import (

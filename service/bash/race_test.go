@@ -3,4 +3,4 @@
 package bash_test
 
 // runs is smaller here: the supervisor of a test with the race detector has one too.
-const runs = 200
+const runs = 500
