@@ -43,7 +43,7 @@ func (t *toolset) inspectTool() *tool.Definition {
 		Name: InspectName, Title: "Inspect cordis runtime", Description: strings.TrimSpace(inspectText), Kind: tool.KindRead, Unrouted: true,
 		Parameters: schema.Must(schema.Parameters(schema.Object(
 			schema.Prop("what", schema.String("One section: "+strings.Join(sections, ", ")+". Leave it out for all of them.")),
-			schema.Prop("name", schema.String(`One thing in full. With what:"api": a service (fs), a method (fs.readText), a type, ctx. With what:"events": an event. With what:"temporary": an id (dyn-3).`)),
+			schema.Prop("name", schema.String(`One thing in full, or with api and events several: "fs, bash.run". With what:"api": services, methods, types, ctx. With what:"events": events. With what:"temporary": one id (dyn-3).`)),
 		))),
 		Output:          tool.Output{Schema: schema.Must(schema.Output(schema.String("The report, in Markdown."))), Render: renderText},
 		ConcurrencySafe: func(context.Context, lossless.Text) bool { return true },
@@ -98,9 +98,9 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 		case "temporary":
 			return t.reportOne(a.Name)
 		case "api":
-			return t.apiOne(a.Name)
+			return several(a.Name, t.apiOne)
 		case "events":
-			return eventOne(a.Name)
+			return several(a.Name, eventOne)
 		}
 		return "", errors.New(nameRule + nameNot(a.Name))
 	}
@@ -108,6 +108,35 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 		return t.part(a.What, scope).text(most(a.What)), nil
 	}
 	return t.everything(scope), nil
+}
+
+// several is the reports of a list of names, each within its own bound and all
+// within limits.ReportAll. A name that is not known is an error of the whole.
+func several(list string, one func(name string) (string, error)) (string, error) {
+	if _, args, ok := strings.Cut(list, "("); ok && strings.Contains(args, ",") {
+		return one(list) // a call with arguments is one name
+	}
+	var b strings.Builder
+	names := strings.Split(list, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	for i, name := range names {
+		text, err := one(name)
+		if err != nil {
+			return "", err
+		}
+		const tail = 200 // for the line that says what is missing
+		if i > 0 && b.Len()+len(text)+tail > limits.ReportAll {
+			fmt.Fprintf(&b, "\n\n(cut: there was no room for %s; ask for the rest in a call of its own)", plain.Preview(strings.Join(names[i:], ", ")))
+			break
+		}
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
 }
 
 // nameRule is what name goes with.

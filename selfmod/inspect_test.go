@@ -186,6 +186,32 @@ func TestEveryName(t *testing.T) {
 	ask("api", "ctx.tools.register", "    register(")
 }
 
+// TestSeveralNames: a list gives each within its own bound, and says what there
+// was no room for; one name that is not known is an error.
+func TestSeveralNames(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	everyService(t, r)
+	ask := func(what, name string) string {
+		t.Helper()
+		report := r.Works(r.Call("cordis_inspect", map[string]string{"what": what, "name": name}))
+		wellFormed(t, report)
+		if n := utf8.RuneCountInString(report); n > limits.ReportAll {
+			t.Errorf("%s has %d characters", name, n)
+		}
+		return report
+	}
+	if got, want := headings(ask("api", "kv, bash.run,ctx.on")), []string{"api: kv", "api: bash.run", "api: ctx.on"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	ask("events", "tools/change, fs/write-intent")
+	long := ask("api", strings.Repeat("fs, ", 20)+"kv")
+	if !strings.Contains(long, "(cut: there was no room for fs, fs") || !strings.HasSuffix(long, "ask for the rest in a call of its own)") {
+		t.Errorf("it does not say what is missing: %s", long[len(long)-300:])
+	}
+	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": "kv, nothing_like_it"}), `no catalogued service named "nothing_like_it"`)
+}
+
 // TestMembersOfMounts: a service that a plugin provides has no entry, and its
 // members are listed, as the service has them now.
 func TestMembersOfMounts(t *testing.T) {

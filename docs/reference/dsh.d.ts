@@ -229,7 +229,7 @@ declare namespace dsh {
   /**
    * Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). A relative path is relative to the first root; any other has to be inside a root, also through links. A path string does wherever a target is expected. Symbolic links are followed unless a method says otherwise. Text is UTF-8.
    *
-   * Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder, pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE, FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR.
+   * Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder, pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE, FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR, and those that a method names.
    */
   interface FsService {
     /** Gives the target that a path means, whether or not something is there. Its path is absolute, for use in commands. */
@@ -248,7 +248,7 @@ declare namespace dsh {
     listDir(target: string | Target, options?: CallOptions): Promise<DirEntry[]>;
     /** Finds files (not folders) by a pattern such as "src/**\/*.{ts,js}". Hidden files match; links to folders are not entered, folders that may not be read are left out. The paths are sorted and can be passed to every method. Rejects with FS_TOO_LARGE beyond 10,000, or set a limit. */
     glob(pattern: string, options?: GlobOptions): Promise<string[]>;
-    /** Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB. */
+    /** Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB. To append: stat, then readText, then writeText with the version. */
     writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>;
     /** Replaces oldString, which has to occur exactly once in the file unless replaceAll is set, else FS_EDIT_NOT_FOUND or FS_AMBIGUOUS_EDIT. FS_STALE_VERSION if the file changed. \n in it matches \r\n too; what is inserted takes the line ending of most lines. The rest keeps its bytes. */
     editText(target: string | Target, edit: Edit, options?: EditOptions): Promise<Edited>;
@@ -257,7 +257,7 @@ declare namespace dsh {
     /** Makes a folder, whose parent has to be there and itself not (FS_EXISTS), unless recursive is set. */
     mkdir(target: string | Target, options?: MkdirOptions): Promise<void>;
     /**
-     * Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time.
+     * Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time. Paths of changes are as glob gives them.
      *
      * callback gets the changes; an error of it is logged.
      */

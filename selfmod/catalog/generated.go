@@ -66,7 +66,7 @@ Throws BASH_BAD_REQUEST, BASH_BAD_WORKDIR or BASH_NO_SHELL.`,
 		Summary: "Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them).",
 		Doc: `Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). A relative path is relative to the first root; any other has to be inside a root, also through links. A path string does wherever a target is expected. Symbolic links are followed unless a method says otherwise. Text is UTF-8.
 
-Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder, pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE, FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR.`,
+Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder, pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE, FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR, and those that a method names.`,
 		Methods: []Method{
 			{
 				Name: "resolve",
@@ -184,7 +184,7 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Result:    "Written",
 				Signature: "writeText(target: string | Target, content: string, options?: WriteOptions): Promise<Written>",
 				Summary:   "Writes a whole file, atomically and durably.",
-				Doc:       "Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB.",
+				Doc:       "Writes a whole file, atomically and durably. Without options it creates the file or REPLACES what is there; missing folders are created. Rejects with FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content is at most 16 MB. To append: stat, then readText, then writeText with the version.",
 			},
 			{
 				Name: "editText",
@@ -238,7 +238,7 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Result:    "() => Promise<void>",
 				Signature: "watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>",
 				Summary:   "Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends.",
-				Doc: `Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time.
+				Doc: `Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time. Paths of changes are as glob gives them.
 
 callback gets the changes; an error of it is logged.`,
 			},

@@ -18,7 +18,8 @@ import (
 // Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folder,
 // pipe or device where a file is needed), FS_NOT_TEXT, FS_TOO_LARGE,
 // FS_PERMISSION_DENIED (by the system or by policy), FS_SANDBOX_DENIED (outside the
-// roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR.
+// roots), FS_READ_ONLY, FS_INVALID_ARGUMENT, FS_NO_SPACE, FS_ABORTED, FS_IO_ERROR,
+// and those that a method names.
 type ForPlugins interface {
 	// Resolve gives the target that a path means, whether or not something is there.
 	// Its path is absolute, for use in commands.
@@ -54,7 +55,7 @@ type ForPlugins interface {
 	// WriteText writes a whole file, atomically and durably. Without options it creates
 	// the file or REPLACES what is there; missing folders are created. Rejects with
 	// FS_EXISTS or FS_STALE_VERSION where what options expect does not hold. The content
-	// is at most 16 MB.
+	// is at most 16 MB. To append: stat, then readText, then writeText with the version.
 	WriteText(ctx context.Context, target Path, content string, options *WriteOptions) (Written, error)
 
 	// EditText replaces oldString, which has to occur exactly once in the file unless
@@ -73,7 +74,7 @@ type ForPlugins interface {
 
 	// Watch calls back when something in a folder, or a file, changes, until the
 	// returned function is called or your plugin ends. What changes within 50 ms comes
-	// together, one call at a time.
+	// together, one call at a time. Paths of changes are as glob gives them.
 	//
 	// callback gets the changes; an error of it is logged.
 	Watch(ctx context.Context, target Path, callback func(ctx context.Context, changes []Change) error, options *WatchOptions) (service.Dispose, error)

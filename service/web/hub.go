@@ -27,6 +27,14 @@ func newHub(c *cordis.Context, cfg Config) *hub {
 	}
 }
 
+// Describe says which addresses can be fetched.
+func (h *hub) Describe() string {
+	if h.cfg.AllowPrivate {
+		return "private, loopback and link-local addresses may be fetched here, too"
+	}
+	return "public addresses only; `--allow-private-web` at the start lifts that"
+}
+
 // byKey is where a context carries the id of the mount that acts.
 type byKey struct{}
 
