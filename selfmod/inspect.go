@@ -117,18 +117,18 @@ func several(list string, one func(name string) (string, error)) (string, error)
 		return one(list) // a call with arguments is one name
 	}
 	var b strings.Builder
-	names := strings.Split(list, ",")
-	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
+	asked := strings.Split(list, ",")
+	for i := range asked {
+		asked[i] = strings.TrimSpace(asked[i])
 	}
-	for i, name := range names {
+	for i, name := range asked {
 		text, err := one(name)
 		if err != nil {
 			return "", err
 		}
 		const tail = 200 // for the line that says what is missing
 		if i > 0 && b.Len()+len(text)+tail > limits.ReportAll {
-			fmt.Fprintf(&b, "\n\n(cut: there was no room for %s; ask for the rest in a call of its own)", plain.Preview(strings.Join(names[i:], ", ")))
+			fmt.Fprintf(&b, "\n\n(cut: there was no room for %s; ask for the rest in a call of its own)", listed(names(asked[i:]), rowMembers))
 			break
 		}
 		if i > 0 {
