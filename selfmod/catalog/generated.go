@@ -20,7 +20,7 @@ var Services = []Service{
 				Result:    "RunResult",
 				Signature: "run(command: string | Request | Spec, options?: RunOptions): Promise<RunResult>",
 				Summary:   "Runs a command with bash -c and waits for its end.",
-				Doc: `Runs a command with bash -c and waits for its end. A failing command is a result, not an error: check exitCode, which is null if a signal ended it, and timedOut. What it leaves running in the background (cmd &) is ended with it: use start for what has to go on. The end of your tool call aborts the command.
+				Doc: `Runs a command with bash -c and waits for its end. A failing command is a result, not an error: check exitCode, which is null if a signal ended it, and timedOut. What it leaves running in the background (cmd &) is ended with it: use start for what has to go on. The end of your tool call aborts the command: a tool that runs long commands needs a timeoutMs of its own.
 
 command is what to run, as text or with its settings; options are settings, which win over those of command.
 
