@@ -31,7 +31,8 @@ const (
 	exitUsage   = 2
 )
 
-// workerCommand starts a worker; only dsh itself uses it.
+// workerCommand starts a worker; only dsh itself uses it. The supervisor of a shell
+// command is the other such process: package supervise recognizes it before Main.
 const workerCommand = "__worker"
 
 // workerProgram is the executable of workers; empty means this program. Tests
