@@ -257,7 +257,7 @@ declare namespace dsh {
     /** Makes a folder, whose parent has to be there and itself not (FS_EXISTS), unless recursive is set. */
     mkdir(target: string | Target, options?: MkdirOptions): Promise<void>;
     /**
-     * Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time. Paths of changes are as glob gives them.
+     * Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time. Paths of changes are as glob gives them. The target has to be there.
      *
      * callback gets the changes; an error of it is logged.
      */
@@ -977,7 +977,7 @@ declare namespace dsh {
 
   /** Say what has to hold for a write. Absent: it is unconditional. */
   interface WriteOptions {
-    /** CreateIfAbsent never replaces anything; replaceIfVersion needs version. Absent: unconditional. */
+    /** what is expected: createIfAbsent never replaces anything, replaceIfVersion needs version. Absent: nothing. */
     kind?: 'createIfAbsent' | 'replaceIfVersion';
     /** what the file has to be at, from stat or an earlier write. */
     version?: string;

@@ -238,7 +238,7 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				Result:    "() => Promise<void>",
 				Signature: "watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>",
 				Summary:   "Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends.",
-				Doc: `Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time. Paths of changes are as glob gives them.
+				Doc: `Calls back when something in a folder, or a file, changes, until the returned function is called or your plugin ends. What changes within 50 ms comes together, one call at a time. Paths of changes are as glob gives them. The target has to be there.
 
 callback gets the changes; an error of it is logged.`,
 			},
@@ -1549,7 +1549,7 @@ type WriteOperation = 'create' | 'update';`,
 		Name: "WriteOptions",
 		Declaration: `/** Say what has to hold for a write. Absent: it is unconditional. */
 interface WriteOptions {
-  /** CreateIfAbsent never replaces anything; replaceIfVersion needs version. Absent: unconditional. */
+  /** what is expected: createIfAbsent never replaces anything, replaceIfVersion needs version. Absent: nothing. */
   kind?: 'createIfAbsent' | 'replaceIfVersion';
   /** what the file has to be at, from stat or an earlier write. */
   version?: string;

@@ -74,7 +74,8 @@ type ForPlugins interface {
 
 	// Watch calls back when something in a folder, or a file, changes, until the
 	// returned function is called or your plugin ends. What changes within 50 ms comes
-	// together, one call at a time. Paths of changes are as glob gives them.
+	// together, one call at a time. Paths of changes are as glob gives them. The target
+	// has to be there.
 	//
 	// callback gets the changes; an error of it is logged.
 	Watch(ctx context.Context, target Path, callback func(ctx context.Context, changes []Change) error, options *WatchOptions) (service.Dispose, error)
@@ -194,7 +195,7 @@ const (
 
 // WriteOptions say what has to hold for a write. Absent: it is unconditional.
 type WriteOptions struct {
-	// Kind createIfAbsent never replaces anything; replaceIfVersion needs version. Absent: unconditional.
+	// Kind is what is expected: createIfAbsent never replaces anything, replaceIfVersion needs version. Absent: nothing.
 	Kind WriteKind `json:"kind,omitempty"`
 	// Version is what the file has to be at, from stat or an earlier write.
 	Version string `json:"version,omitempty"`
