@@ -140,9 +140,9 @@ func (it *Iteration) put(v reflect.Value) (more bool, err error) {
 func (it *Iteration) full() bool { return len(it.values) >= aheadValues || it.bytes >= aheadBytes }
 
 // Next waits for values and gives those that are there, {"v":[…]} in the form of a
-// result; with "d":true nothing follows. An error of the iterator comes behind its
-// values.
-func (it *Iteration) Next(ctx context.Context) ([]byte, error) {
+// result; with "d":true, which done says too, nothing follows. An error of the
+// iterator comes behind its values.
+func (it *Iteration) Next(ctx context.Context) (batch []byte, done bool, err error) {
 	for yielded := false; ; {
 		it.mu.Lock()
 		if it.over || len(it.values) > 0 && (yielded || it.full()) {
@@ -158,7 +158,7 @@ func (it *Iteration) Next(ctx context.Context) ([]byte, error) {
 		select {
 		case <-it.some:
 		case <-ctx.Done():
-			return nil, it.m.failure(ctx, ctx.Err())
+			return nil, false, it.m.failure(ctx, ctx.Err())
 		}
 	}
 	values, special, over, err := it.values, it.special, it.over, it.err
@@ -166,7 +166,7 @@ func (it *Iteration) Next(ctx context.Context) ([]byte, error) {
 	it.mu.Unlock()
 	signal(it.room)
 	if len(values) == 0 && err != nil {
-		return nil, err
+		return nil, true, err
 	}
 	if over && err != nil {
 		over = false // it comes with the next
@@ -187,7 +187,7 @@ func (it *Iteration) Next(ctx context.Context) ([]byte, error) {
 	if !special {
 		b = b[1:]
 	}
-	return b, nil
+	return b, over, nil
 }
 
 // Stop ends the iteration and waits until the iterator has returned, at most until

@@ -26,7 +26,7 @@ func tsName(t reflect.Type) string {
 	case t == bytesType:
 		return "Uint8Array"
 	case t == rawType, t == valueType:
-		return "Json"
+		return "any"
 	case t == disposeType:
 		return "() => Promise<void>"
 	case t == signalType:
@@ -58,7 +58,7 @@ func tsName(t reflect.Type) string {
 	case reflect.Map:
 		return "Record<string, " + tsName(t.Elem()) + ">"
 	case reflect.Interface:
-		return "Json"
+		return "any"
 	case reflect.Struct:
 		return "object"
 	}

@@ -239,7 +239,7 @@ func TestIterationRunsAhead(t *testing.T) {
 			`{"v":[16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31]}`,
 		} {
 			synctest.Wait()
-			if got, err := it.Next(t.Context()); string(got) != want || err != nil {
+			if got, _, err := it.Next(t.Context()); string(got) != want || err != nil {
 				t.Errorf("got %s, %v, want %s", got, err, want)
 			}
 		}
@@ -247,7 +247,7 @@ func TestIterationRunsAhead(t *testing.T) {
 			t.Error(err)
 		}
 		for range 3 {
-			if _, err := it.Next(t.Context()); err != nil {
+			if _, _, err := it.Next(t.Context()); err != nil {
 				if !strings.Contains(err.Error(), "enough") {
 					t.Errorf("the error is %v", err)
 				}

@@ -48,9 +48,11 @@ func (r *run) iterate(ctx context.Context, q request, call *hostCall, end func()
 		<-it.Ended()
 		end()
 	}()
-	b, err := it.Next(ctx)
-	if err != nil {
+	b, done, err := it.Next(context.WithoutCancel(ctx)) // its own context ends with it
+	if done || err != nil {
 		r.forget(id)
+	}
+	if err != nil {
 		r.noteFailure(err)
 		return nil, err
 	}
@@ -80,9 +82,11 @@ func (r *run) pull(ctx context.Context, payload json.RawMessage) (any, error) {
 	if s == nil {
 		return json.RawMessage(`{"v":[],"d":true}`), nil
 	}
-	b, err := s.it.Next(context.WithoutCancel(ctx))
-	if err != nil {
+	b, done, err := s.it.Next(context.WithoutCancel(ctx))
+	if done || err != nil {
 		r.forget(id)
+	}
+	if err != nil {
 		r.noteFailure(err)
 		return nil, err
 	}

@@ -299,3 +299,35 @@ func TestManyIterations(t *testing.T) {
 	r.Mount(withService("hoard", "const all = globalThis.all ??= []; try { for (let i = 0; i < 300; i++) { const it = s.count(1e9)[Symbol.asyncIterator](); await it.next(); all.push(it) } } catch (e) { return all.length + ' ' + e.message } return 'no limit'"))
 	r.Works(r.Call("hoard", nil), "200 a temporary Plugin may have 200 iterations at a time")
 }
+
+// Calls leave nothing in the plugin's machine, whatever became of them. Objects and
+// iterators that are lost wait there for the engine's collector, so they are not here.
+func TestCallsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	r, _ := rig(t, small)
+	id := r.Mount(withService("use", `for (let i = 0; i < 200; i++) {
+    await s.read('x'); await s.read('x', { maxBytes: i }); await failed(() => s.read(5)); await failed(() => s.fails('X'))
+    const a = new AbortController(); const p = failed(() => s.wait('w', { signal: a.signal })); a.abort(); await p
+    await s.read('y', { signal: exec.signal }); await s.each(['a'], (one) => one.name)
+    s.eachNow(['a'], () => 1)
+  } return 'done'`))
+	heap := func() (kb int) {
+		runtime.GC()
+		r.Works(r.Call("use", nil), "done")
+		text := r.Inspect("temporary", id)
+		_, rest, _ := strings.Cut(text, "heap: ")
+		if _, err := fmt.Sscan(rest, &kb); err != nil {
+			t.Fatalf("no heap in %s", text)
+		}
+		return kb
+	}
+	heap()
+	before := heap()
+	after := before
+	for range 4 {
+		after = heap()
+	}
+	if after > before+before/4 {
+		t.Errorf("the heap grew from %d to %d KB", before, after)
+	}
+}

@@ -142,22 +142,28 @@ const read = (t, key) => {
 
 const isValue = (m) => m !== undefined && (m.kind === 'property' || m.kind === 'promise');
 
+// shownKeys are all members of a service, and of an object what it has besides
+// methods, so that it can be looked at as JSON.
+const shownKeys = (t) => {
+  const names = keysOf(t.members);
+  const keys = [];
+  for (let i = 0; i < names.length; i++) {
+    if (t.ref === null || t.members[names[i]].kind === 'property') {
+      show(keys, keys.length, names[i]);
+    }
+  }
+  return keys;
+};
+
+// No methods in it: a method knows its object, and what is in such a circle is not
+// given back at once.
 const makeProxy = (t) => {
   const refuse = unchangeable(t.what);
   const proxy = new NativeProxy({}, {
     __proto__: null,
     get: (_, key) => (typeof key === 'symbol' ? undefined : read(t, key)),
     has: (_, key) => typeof key === 'string' && t.members[key] !== undefined,
-    ownKeys() {
-      const names = keysOf(t.members);
-      const keys = [];
-      for (let i = 0; i < names.length; i++) {
-        if (t.ref === null || t.members[names[i]].kind === 'property') {
-          show(keys, keys.length, names[i]);
-        }
-      }
-      return keys;
-    },
+    ownKeys: () => shownKeys(t),
     getOwnPropertyDescriptor: (_, key) =>
       typeof key === 'string' && t.members[key] !== undefined ? { __proto__: null, value: read(t, key), writable: false, enumerable: true, configurable: true } : undefined,
     set: readOnly(t.what),
@@ -222,7 +228,7 @@ const makeIterable = (t, m, args, keep) => {
 
 const makeIterator = (t, m, args, keep) => {
   const run = t.run;
-  const s = { __proto__: null, wanted: list(), values: list(), at: 0, busy: false, begun: false, over: false, id: 0, failure: null, c: null };
+  const s = { __proto__: null, wanted: list(), values: list(), at: 0, busy: false, begun: false, over: false, id: 0, failure: null, c: null, ref: null };
   const result = (value, done) => {
     const r = {};
     show(r, 'value', value);
@@ -268,7 +274,7 @@ const makeIterator = (t, m, args, keep) => {
       if (s.over) { // it was broken off before it had begun
         stop();
       } else {
-        hold(iterator, run, s.id);
+        hold(weakDeref(s.ref), run, s.id);
       }
       text = stringSlice(text, lineEnd + 1);
     }
@@ -334,30 +340,33 @@ const makeIterator = (t, m, args, keep) => {
     subscribe(p, nothing, nothing);
     return p;
   };
+  // Nothing here knows the iterator, so that it is given back as soon as it is lost.
   const iterator = {
-    next() {
-      return new NativePromise((resolve, reject) => {
+    next: () =>
+      new NativePromise((resolve, reject) => {
         s.wanted[s.wanted.length] = { __proto__: null, resolve, reject };
         pump();
-      });
-    },
-    return(value) {
-      return new NativePromise((resolve) => {
+      }),
+    return: (value) =>
+      new NativePromise((resolve) => {
         const done = () => resolve(result(value, true));
         subscribe(stop(), done, done);
         pump();
-      });
-    },
-    throw(error) {
-      return new NativePromise((_, reject) => {
+      }),
+    throw: (error) =>
+      new NativePromise((_, reject) => {
         const done = () => reject(error);
         subscribe(stop(), done, done);
         pump();
-      });
-    },
+      }),
   };
-  hide(iterator, NativeSymbol.asyncIterator, () => iterator);
+  hide(iterator, NativeSymbol.asyncIterator, itself);
+  s.ref = new NativeWeakRef(iterator);
   return iterator;
+};
+
+const itself = function () {
+  return this;
 };
 
 return { makeHostService, enterFunction };
