@@ -235,14 +235,12 @@ const retire = (id) => {
   }
   run.ended = true;
   runs.delete(id);
-  run.fns.forEach((fn) => {
-    const entry = functions.get(fn);
-    if (entry !== undefined) {
+  functions.forEach((entry, fn) => {
+    if (entry.run === run) {
       entry.gone = true;
       functions.delete(fn);
     }
   });
-  run.fns = newSet();
   run.ending.forEach((end) => end(contextDisposed()));
   run.bindings = newMap();
   if (made.peer !== undefined) {

@@ -16,10 +16,10 @@ const newRun = (id) => ({
   id, // the digits that Go gave
   timer: null, // its timer verbs, once they are used
   tools: null, // its ctx.tools, likewise
+  verbs: create(null), // of its ctx, once they are looked at
   ended: false,
-  fns: newSet(),
   bindings: newMap(),
-  frees: newMap(),
+  frees: null, // what peer.js keeps, likewise
   ending: newSet(), // called with the error when the run ends
 });
 
@@ -43,14 +43,12 @@ const addFunction = (run, kind, fn, extra) => {
   const id = ++lastFunction;
   const entry = { __proto__: null, id, kind, run, fn, extra, effect: -1, gone: false, off: null };
   functions.set(id, entry);
-  run.fns.add(id);
   return entry;
 };
 
 const dropFunction = (entry) => {
   entry.gone = true;
   functions.delete(entry.id);
-  entry.run.fns.delete(entry.id);
 };
 
 // handles: a disposer that we gave out → its entry. Giving one back to the

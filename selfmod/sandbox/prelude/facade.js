@@ -41,7 +41,8 @@ const setBinding = (run, name, json) => {
 // serviceOf reads a declared service.
 const serviceOf = (run, name, binding) => {
   if (binding.json === null) {
-    if (plugin !== null && plugin.optional.has(name)) {
+    const injected = plugin === null ? undefined : plugin.inject.get(name);
+    if (injected !== undefined && injected.optional) {
       return undefined;
     }
     throw absentError(name);
@@ -113,45 +114,62 @@ const timerVerb = (run, name) =>
     return apply(run.timer[name], undefined, args);
   });
 
+// verbNames are the other verbs; makeVerb makes one when it is first looked at.
+const verbNames = { __proto__: null, on: true, once: true, provide: true, effect: true, get: true };
+const makeVerb = (run, name) => {
+  switch (name) {
+    case 'on':
+      return (run.verbs.on = (event, fn, options) => listen(run, 'on', event, fn, options));
+    case 'once':
+      return (run.verbs.once = (event, fn, options) => listen(run, 'once', event, fn, options));
+    case 'provide':
+      return (run.verbs.provide = (service, value) => parts('service').provide(run, service, value));
+    case 'effect':
+      return (run.verbs.effect = (setup, label) => parts('effect').addEffect(run, setup, label));
+    case 'get':
+      return (run.verbs.get = (service) => getService(run, service));
+  }
+  return timerVerb(run, name);
+};
+
+// facadeHandler is what the handlers of all ctx inherit; each has its run.
+const facadeHandler = freeze({
+  __proto__: null,
+  get(_, key) {
+    if (typeof key === 'symbol' || key === 'then') {
+      return undefined;
+    }
+    const run = this.run;
+    active(run);
+    const verb = run.verbs[key] || makeVerb(run, key);
+    if (verb !== undefined) {
+      return verb;
+    }
+    if (key === 'tools') {
+      return toolsOf(run);
+    }
+    const binding = run.bindings.get(key);
+    if (binding !== undefined) {
+      return serviceOf(run, key, binding);
+    }
+    if (isProbe(key)) {
+      return undefined;
+    }
+    throw !parts('teach').isWithheld(key) && isLive(run, key) ? notInjected(key) : parts('teach').notExposed(key);
+  },
+  has(_, key) {
+    return typeof key === 'string' && (key === 'tools' || verbNames[key] === true || timerNames[key] === true || this.run.bindings.has(key));
+  },
+  set: refuseWrite,
+  defineProperty: refuseWrite,
+  deleteProperty: refuseShape,
+  setPrototypeOf: refuseShape,
+  preventExtensions: refuseShape,
+});
+
 // makeFacade returns the ctx of a run.
 const makeFacade = (run) => {
-  const verbs = create(null);
-  run.verbs = verbs;
-  verbs.on = (event, fn, options) => listen(run, 'on', event, fn, options);
-  verbs.once = (event, fn, options) => listen(run, 'once', event, fn, options);
-  verbs.provide = (name, value) => parts('service').provide(run, name, value);
-  verbs.effect = (setup, label) => parts('effect').addEffect(run, setup, label);
-  verbs.get = (name) => getService(run, name);
-  const ctx = new NativeProxy(create(null), {
-    __proto__: null,
-    get(_, key) {
-      if (typeof key === 'symbol' || key === 'then') {
-        return undefined;
-      }
-      active(run);
-      const verb = verbs[key] || timerVerb(run, key);
-      if (verb !== undefined) {
-        return verb;
-      }
-      if (key === 'tools') {
-        return toolsOf(run);
-      }
-      const binding = run.bindings.get(key);
-      if (binding !== undefined) {
-        return serviceOf(run, key, binding);
-      }
-      if (isProbe(key)) {
-        return undefined;
-      }
-      throw !parts('teach').isWithheld(key) && isLive(run, key) ? notInjected(key) : parts('teach').notExposed(key);
-    },
-    has: (_, key) => typeof key === 'string' && (key === 'tools' || verbs[key] !== undefined || timerNames[key] === true || run.bindings.has(key)),
-    set: refuseWrite,
-    defineProperty: refuseWrite,
-    deleteProperty: refuseShape,
-    setPrototypeOf: refuseShape,
-    preventExtensions: refuseShape,
-  });
+  const ctx = new NativeProxy(create(null), { __proto__: facadeHandler, run });
   facades.set(ctx, run);
   labels.set(ctx, 'ctx of a temporary Plugin');
   return ctx;

@@ -95,6 +95,7 @@ const registry = new NativeRegistry((rec) => {
     imports.delete(rec.key);
   }
   if (!rec.run.ended) {
+    rec.run.frees ??= newMap();
     let l = rec.run.frees.get(rec.mount);
     if (l === undefined) {
       l = list();
@@ -110,7 +111,7 @@ let freesWaiting = 0;
 
 // takeFrees returns the JSON list of what this run has lost of a mount, or ''.
 const takeFrees = (run, mount) => {
-  if (freesWaiting === 0) {
+  if (freesWaiting === 0 || run.frees === null) {
     return '';
   }
   const l = run.frees.get(mount);

@@ -6,11 +6,12 @@ const notPlugin = (message) => codedError(message, 'NOT_A_PLUGIN');
 const isClass = (f) => stringStartsWith(functionText(f), 'class');
 
 // readInject accepts the four forms; all but a list of names are the part's.
+const noInject = newMap();
 const readInject = (inject) => {
-  const found = newMap();
   if (inject === undefined || inject === null) {
-    return found;
+    return noInject;
   }
+  const found = newMap();
   if (!isArray(inject)) {
     parts('inject').addForm(found, inject);
     return found;
@@ -46,17 +47,14 @@ const classify = (v) => {
   }
   const name = v.name;
   const inject = readInject(v.inject);
-  const optional = newSet();
-  inject.forEach((d) => {
-    if (d.optional) {
-      optional.add(d.name);
-    }
-  });
-  return { __proto__: null, value: typeof v === 'function' ? undefined : v, apply: start, name: typeof name === 'string' ? name : '', inject, optional };
+  return { __proto__: null, value: typeof v === 'function' ? undefined : v, apply: start, name: typeof name === 'string' ? name : '', inject };
 };
 
 const loadedText = (p) => {
   let text = '{"name":' + quote(p.name) + ',"inject":[';
+  if (p.inject === noInject) {
+    return text + ']}';
+  }
   let n = 0;
   p.inject.forEach((d) => {
     text += (n++ === 0 ? '' : ',') + '{"name":' + quote(d.name) + (d.optional ? ',"optional":true' : '') + (d.config === undefined ? '' : ',"config":' + d.config) + '}';
@@ -91,6 +89,9 @@ const start = (call, run, bindings) => {
     result = nativeValue(apply(plugin.apply, plugin.value, [ctx, {}]));
   } catch (e) {
     return finish(call, failed(e));
+  }
+  if (result === undefined || result === null) {
+    return finish(call, '=');
   }
   gather(
     'apply',

@@ -160,8 +160,10 @@ const retirePeers = (run) => {
       imports.delete(key);
     }
   });
-  freesWaiting -= mapSize(run.frees);
-  run.frees = newMap();
+  if (run.frees !== null) {
+    freesWaiting -= mapSize(run.frees);
+    run.frees = null;
+  }
 };
 
 // unpin lets a provided object go.
