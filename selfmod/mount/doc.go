@@ -16,12 +16,25 @@
 // from its source with empty state, unless it was to blame or deaths come too
 // often; then its fiber fails with the reason.
 //
+// # Services of the host
+//
+// A service that has an interface for plugins (package service) is bound once for
+// each run, with the run's context, so that what it starts for the plugin are
+// effects of the mount. Every request is checked: the plugin declares the service,
+// the member is one of its interface, an object is one that this run was given.
+// Objects, iterations and functions that were given belong to the run and end with
+// it; so do calls under way, which are cancelled and waited for, a second at most.
+// A call is cancelled, too, by its signal, and with the call that it is made for,
+// but not when that has its answer.
+//
 // # Policy
 //
-// A mounted tools/pre-execute listener can only tighten, and it fails closed:
-// while it throws, hangs, answers nonsense, or its mount is down, it denies by
-// name. Listeners of emit and parallel events run from the mount's own queue,
-// in order, and never delay or fail the emitter.
+// A mounted listener of an event whose answer is a decision (tools/pre-execute,
+// fs/write-intent, …) is a guard. It can only tighten, and it fails closed: while it
+// throws, hangs, answers nonsense, or its mount is down, it denies by name. It is
+// not asked about what it does itself, nor about what others do for it: that counts
+// as next(). Listeners of emit and parallel events run from the mount's own queue,
+// in order, and never delay or fail the emitter; they do not hear what they cause.
 //
 // # Concurrency
 //

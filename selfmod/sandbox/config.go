@@ -89,7 +89,8 @@ type Ask struct {
 
 // Host answers one mount. See the package comment for goroutines and locks.
 type Host interface {
-	// Sync answers while the mount's VM waits: it must not wait for model code.
+	// Sync answers while the mount's VM waits: of model code it may wait only for
+	// what answers at once and belongs to the call that asks.
 	// The context carries the chain of the call that asks. An empty answer is
 	// undefined; an error is thrown at the author's line.
 	Sync(ctx context.Context, a Ask) (json.RawMessage, error)
