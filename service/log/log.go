@@ -31,7 +31,7 @@ type ForPlugins interface {
 	//   - fields: an object whose members are shown behind the message; another
 	//     value, such as an Error, is shown as value.
 	Debug(message string, fields *lossless.Text)
-	// Info logs what is worth to know.
+	// Info logs what is worth knowing.
 	//
 	//   - message: what happened.
 	//   - fields: an object whose members are shown behind the message; another
