@@ -303,7 +303,7 @@ declare namespace dsh {
      */
     debug(message: string, fields?: any): void;
     /**
-     * Logs what is worth to know.
+     * Logs what is worth knowing.
      *
      *   - message: what happened.
      *   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.

@@ -340,8 +340,8 @@ callback gets the changes; an error of it is logged.`,
 				},
 				Result:    "void",
 				Signature: "info(message: string, fields?: any): void",
-				Summary:   "Logs what is worth to know.",
-				Doc: `Logs what is worth to know.
+				Summary:   "Logs what is worth knowing.",
+				Doc: `Logs what is worth knowing.
 
   - message: what happened.
   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.`,
