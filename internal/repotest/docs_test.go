@@ -37,7 +37,8 @@ var readmeCommands = []struct {
 	{`echo 'cordis_inspect {"what":"api","name":"fs.readText"}' | go run ./cmd/dsh tool`, true, "readText(target: string | Target"},
 }
 
-var shellBlock = regexp.MustCompile("(?ms)^```(?:sh|bash|console|shell)?\n(.*?)^```")
+// fenced is any block; its first group says in which language.
+var fenced = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 // TestReadmeCommands runs the README's commands as they stand in it.
 func TestReadmeCommands(t *testing.T) {
@@ -46,8 +47,11 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, block := range shellBlock.FindAllSubmatch(text, -1) {
-		for line := range strings.Lines(string(block[1])) {
+	for _, block := range fenced.FindAllSubmatch(text, -1) {
+		if string(block[1]) != "sh" {
+			continue
+		}
+		for line := range strings.Lines(string(block[2])) {
 			found[strings.TrimPrefix(strings.TrimSpace(line), "$ ")] = true
 		}
 	}
