@@ -109,6 +109,8 @@ func TestWrongCalls(t *testing.T) {
 		{"option_signal", "d.read('a', { signal: 5 })", `TypeError | BAD_ARGUMENTS | ctx.shapes-described.read: argument 2 (options).signal must be an AbortSignal, got the number 5.` + signature},
 		{"options_are_text", "d.read('a', 'utf8')", `TypeError | BAD_ARGUMENTS | ctx.shapes-described.read: argument 2 (options) must be Options, got the string "utf8".` + signature},
 		{"no_method", "d.raed('a')", `TypeError |  | service "shapes-described" has no member "raed"; did you mean "read"? Available: read`},
+		{"no_method_alike", "d.readFile('a')", `TypeError |  | service "shapes-described" has no member "readFile"; did you mean "read"? Available: read`},
+		{"no_method_far", "d.exists('a')", `TypeError |  | service "shapes-described" has no member "exists". Available: read`},
 		{"not_in_the_catalog", "d.add(1, 2)", `TypeError |  | service "shapes-described" has no member "add". Available: read`},
 		{"field_missing", "s.item({ name: 'x', tags: [] })", "TypeError | BAD_ARGUMENTS | ctx.shapes.item: argument 1 (arg1).size is missing; it must be number. Signature: item(arg1: Item): Item"},
 		{"list_item", "s.item({ name: 'x', size: 1, tags: ['a', 2] })", "TypeError | BAD_ARGUMENTS | ctx.shapes.item: argument 1 (arg1).tags[1] must be string, got the number 2. Signature: item(arg1: Item): Item"},

@@ -79,18 +79,34 @@ const lowered = (s) => {
   return out;
 };
 
-// nearest is the name that the fewest changes of letters make of key; '': none is near.
+// nearest is the name that the fewest changes of letters make of key: a few, or of
+// those that begin with the same word; '': none is near.
 const nearest = (key, names) => {
   let best = '';
   let least = (key.length - (key.length % 3)) / 3 + 2;
+  let alike = '';
+  let leastAlike = 100;
+  const word = firstWord(key);
   for (let i = 0; key.length <= 60 && i < names.length; i++) {
     const d = distance(lowered(key), lowered(names[i]));
     if (d < least) {
       best = names[i];
       least = d;
     }
+    if (d < leastAlike && word.length > 2 && firstWord(names[i]) === word) {
+      alike = names[i];
+      leastAlike = d;
+    }
   }
-  return best;
+  return best === '' ? alike : best;
+};
+
+const firstWord = (name) => {
+  let n = 0;
+  while (n < name.length && charCodeAt(name, n) > 96) {
+    n++;
+  }
+  return stringSlice(name, 0, n);
 };
 
 const distance = (a, b) => {
