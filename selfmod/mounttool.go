@@ -88,11 +88,11 @@ func (t *toolset) mountDescription() string {
 
 // outcome is a value with the text that the model reads of it.
 func outcome(value any, text string) (tool.Outcome, error) {
-	v, err := lossless.From(value)
+	v, err := json.Marshal(value) // the registry parses it and writes it as it writes all
 	if err != nil {
 		return tool.Outcome{}, fmt.Errorf("write answer: %w", err)
 	}
-	return tool.Outcome{Value: v.Encode(), Rendered: &tool.Rendered{Content: []tool.Block{tool.TextBlock(text)}}}, nil
+	return tool.Outcome{Value: v, Rendered: &tool.Rendered{Content: []tool.Block{tool.TextBlock(text)}}}, nil
 }
 
 func valueOf(m *mount.Mounted) mountValue {

@@ -15,6 +15,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -29,15 +30,32 @@ var listenable = sync.OnceValue(func() map[string]string {
 	return events
 })
 
+// listenerSpec is a listener as the prelude describes it.
+type listenerSpec struct {
+	Event   string `json:"event"`
+	Fn      uint32 `json:"fn"`
+	Once    bool   `json:"once"`
+	Prepend bool   `json:"prepend"`
+}
+
+func (p *listenerSpec) member(key string) any {
+	switch key {
+	case "event":
+		return &p.Event
+	case "fn":
+		return &p.Fn
+	case "once":
+		return &p.Once
+	case "prepend":
+		return &p.Prepend
+	}
+	return nil
+}
+
 // listen registers a listener.
 func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
-	var p struct {
-		Event   string `json:"event"`
-		Fn      uint32 `json:"fn"`
-		Once    bool   `json:"once"`
-		Prepend bool   `json:"prepend"`
-	}
-	if err := json.Unmarshal(payload, &p); err != nil {
+	var p listenerSpec
+	if err := wire.Read(payload, &p, (*listenerSpec).member); err != nil {
 		return nil, fmt.Errorf("read listener: %w", err)
 	}
 	ev, ok := cordis.LookupEvent(p.Event)

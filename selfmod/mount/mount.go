@@ -157,6 +157,9 @@ var provideCall = regexp.MustCompile(`\.provide\(\s*(?:'([^'\\\n]{1,80})'|"([^"\
 // likelyProvides guesses from the source what a plugin will provide. It only
 // explains circles of plugins none of which has run yet.
 func likelyProvides(source string) []string {
+	if !strings.Contains(source, ".provide(") {
+		return nil
+	}
 	var names []string
 	for _, found := range provideCall.FindAllStringSubmatch(source, limits.Services) {
 		if name := found[1] + found[2]; !slices.Contains(names, name) {

@@ -15,6 +15,8 @@ var outputs = []string{
 	` { "value" : 1 , "content" : [ ] } `,
 	`{"value":1,"contentError":"render failed: \u0041"}`,
 	`{"value":1,"metaError":"m","content":[{"type":"text","text":"a\nb"},{"type":"image","data":"AA=="}]}`,
+	`{"content":[{"type":"text","text":"a\"b"}]}`, `{"content":[{"type":"text","text":"a","text":"b"}]}`, "{\"content\":[{\"type\":\"text\",\"text\":\"a\nb\"}]}",
+	"{\"content\":[{\"type\":\"text\",\"text\":\"a\xffb\"}]}", `{"content":[{"type":"text","text":""}]}`, `{"content":[{"type":"text","text":"}]}`,
 	`{"value":1,"value":2}`, `{"Value":1}`, `{"v\u0061lue":1}`, `{}`, `[]`, `null`, ``, `{`, `{"value":`, `{"value":}`, `{"value":1,}`,
 	`{"value":1}}`, `{"value":1}x`, `{"value":[}`, `{"value":"}`, `{"value":"\\`, `{"content":null}`, `{"content":[null]}`, `{"content":[1,2]}`,
 	`{"content":[{"type":"text","text":"x"},]}`, `{"content":[{"type":"text","text":"x"}`, `{"content":{"type":"text"}}`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,12 +161,7 @@ func (m *Mount) Send(_ context.Context, a sandbox.Ask) {
 	}
 }
 
-// registered is the answer to a registration.
-type registered struct {
-	Effect uint32 `json:"effect"`
-}
-
-// register makes an effect of the run. The limit is checked before, and the
+// register makes an effect of the run, and answers with its number. The limit is checked before, and the
 // place in the count is given back when the effect is undone.
 func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handle, error)) (any, error) {
 	if r.counts[k].Add(1) > limitOf[k].max {
@@ -200,7 +196,7 @@ func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handl
 	r.mu.Lock()
 	e.handle = h
 	r.mu.Unlock()
-	return registered{id}, nil
+	return json.RawMessage(append(strconv.AppendUint([]byte(`{"effect":`), uint64(id), 10), '}')), nil
 }
 
 // started notes that apply has succeeded.

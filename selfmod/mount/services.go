@@ -12,6 +12,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/service/timer"
@@ -138,18 +139,22 @@ var verbNames = map[string]bool{
 
 // bindings is what each declared service is bound to now.
 func (r *run) bindings() json.RawMessage {
-	all := map[string]json.RawMessage{}
 	r.m.mu.Lock()
 	deps := r.m.inject
 	r.m.mu.Unlock()
-	for _, d := range deps {
-		all[d.Name] = r.bindingOf(d.Name)
+	text := []byte{'{'}
+	for i, d := range deps {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(lossless.Str(d.Name).AppendTo(text), ':')
+		if b := r.bindingOf(d.Name); len(b) > 0 {
+			text = append(text, b...)
+		} else {
+			text = append(text, null...)
+		}
 	}
-	text, err := json.Marshal(all)
-	if err != nil { // bindings are JSON texts: cannot happen
-		return empty
-	}
-	return text
+	return append(text, '}')
 }
 
 var null = json.RawMessage("null")

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -34,12 +35,34 @@ type toolSpec struct {
 	} `json:"has"`
 }
 
+func (s *toolSpec) member(key string) any {
+	switch key {
+	case "fn":
+		return &s.Fn
+	case "name":
+		return &s.Name
+	case "description":
+		return &s.Description
+	case "title":
+		return &s.Title
+	case "parameters":
+		return &s.Parameters
+	case "output":
+		return &s.Output
+	case "timeoutMs":
+		return &s.TimeoutMs
+	case "has":
+		return func(part []byte) bool { return json.Unmarshal(part, &s.Has) == nil }
+	}
+	return nil
+}
+
 // maxDescription bounds a tool's description and title, in bytes.
 const maxDescription = 64 << 10
 
 func (r *run) registerTool(_ context.Context, payload json.RawMessage) (any, error) {
 	var spec toolSpec
-	if err := json.Unmarshal(payload, &spec); err != nil {
+	if err := wire.Read(payload, &spec, (*toolSpec).member); err != nil {
 		return nil, fmt.Errorf("read tool: %w", err)
 	}
 	d, err := r.definition(spec)
@@ -173,8 +196,10 @@ func readBlocks(raw json.RawMessage) ([]tool.Block, error) {
 	blocks := make([]tool.Block, 0, 1)
 	var wrong error
 	plain := wire.CutArray(raw, func(part []byte) bool {
-		var b tool.Block
-		wrong = b.UnmarshalJSON(part)
+		b, ok := plainBlock(part)
+		if !ok {
+			wrong = b.UnmarshalJSON(part)
+		}
 		blocks = append(blocks, b)
 		return wrong == nil
 	})
@@ -187,6 +212,24 @@ func readBlocks(raw json.RawMessage) ([]tool.Block, error) {
 	blocks = nil
 	err := json.Unmarshal(raw, &blocks)
 	return blocks, err
+}
+
+// plainBlock reads a text block as most are written, without escapes.
+func plainBlock(text []byte) (b tool.Block, ok bool) {
+	const head, tail = `{"type":"text","text":"`, `"}`
+	if len(text) < len(head)+len(tail) || string(text[:len(head)]) != head || string(text[len(text)-len(tail):]) != tail {
+		return b, false
+	}
+	text = text[len(head) : len(text)-len(tail)]
+	for _, c := range text {
+		if c < ' ' || c == '"' || c == '\\' {
+			return b, false
+		}
+	}
+	if !utf8.Valid(text) {
+		return b, false
+	}
+	return tool.TextBlock(string(text)), true
 }
 
 func (o *output) rendered() *tool.Rendered {

@@ -177,7 +177,7 @@ func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loa
 	p.mu.Unlock()
 	o := vm.enter(ctx, wire.Load, wire.Frame{Payload: payload}, "the code", s.cfg.CallTimeout)
 	if o.err == nil {
-		if err := json.Unmarshal(o.value, &loaded); err != nil {
+		if loaded, err = wire.ReadLoaded(o.value); err != nil {
 			o.err = &Error{Code: CodeProtocol, Mount: spec.ID, Cause: "the worker's answer is unreadable"}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,66 @@ func TestPayloads(t *testing.T) {
 	for _, bad := range []string{"", "x", "!", "!{"} {
 		if _, _, err := wire.Value([]byte(bad)); err == nil {
 			t.Errorf("value %q was read", bad)
+		}
+	}
+}
+
+// loads are values of a Load, as they are and as they should not be.
+var loads = []string{
+	`{"name":"p","inject":[]}`, `{"typescript":true,"name":"p","inject":[{"name":"tools"},{"name":"fs","optional":true}]}`,
+	`{"name":"a\u0041\n","inject":[]}`, `{"name":"ü","inject":[{"name":"x","config":{"a":1}}]}`, ` {"name" : "p" , "inject" : [ ] } `,
+	`{"name":"p","name":"q"}`, `{"Name":"p"}`, `{"inject":null}`, `{"inject":[{"name":"a"}],"inject":[{"name":"b"}]}`, `{"other":1}`,
+	`{"name":1}`, `{"name":"p","typescript":1}`, `{"name":"\x01"}`, "{\"name\":\"\xff\"}", "{\"name\":\"\n\"}", `{"name":"p"`, `{"name":"p"}}`, ``, `null`, `[]`,
+	`{"inject":[{"name":"a"},]}`, `{"inject":[1]}`, `{"inject":[{"optional":true}]}`, `{"name":"}`, `{"name":"}`,
+}
+
+// checkLoaded compares what is read with what package json reads.
+func checkLoaded(t *testing.T, text string) {
+	t.Helper()
+	var want wire.Loaded
+	wantErr := json.Unmarshal([]byte(text), &want)
+	got, err := wire.ReadLoaded([]byte(text))
+	if (err == nil) != (wantErr == nil) {
+		t.Errorf("%q: %v; package json: %v", text, err, wantErr)
+	}
+	if err == nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("%q gave %+v, want %+v", text, got, want)
+	}
+}
+
+func TestReadLoaded(t *testing.T) {
+	for _, text := range loads {
+		checkLoaded(t, text)
+	}
+}
+
+func FuzzReadLoaded(f *testing.F) {
+	for _, text := range loads {
+		f.Add(text)
+	}
+	f.Fuzz(checkLoaded)
+}
+
+// TestReadMembers: what has one known form is read here, all else by package json.
+func TestReadMembers(t *testing.T) {
+	type spec struct {
+		S string          `json:"s"`
+		B bool            `json:"b"`
+		U uint32          `json:"u"`
+		F float64         `json:"f"`
+		R json.RawMessage `json:"r"`
+	}
+	at := func(v *spec, key string) any {
+		return map[string]any{"s": &v.S, "b": &v.B, "u": &v.U, "f": &v.F, "r": &v.R}[key]
+	}
+	for _, text := range []string{
+		`{"s":"x","b":true,"u":7,"f":20,"r":{"a":[1]}}`, `{"b":false,"u":0,"f":0}`, `{"f":1.5}`, `{"f":-1e3}`, `{"f":1e400}`, `{"u":-1}`, `{"u":01}`, `{"u":4294967296}`,
+		`{"u":1.0}`, `{"b":1}`, `{"s":"a\"b"}`, `{"s":null}`, `{"z":1,"s":"x"}`, `{"s":"x","u":}`, `{"f":01}`, `{"u":+1}`,
+	} {
+		var got, want spec
+		err, wantErr := wire.Read([]byte(text), &got, at), json.Unmarshal([]byte(text), &want)
+		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s gave %+v, %v; want %+v, %v", text, got, err, want, wantErr)
 		}
 	}
 }
