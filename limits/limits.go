@@ -193,3 +193,43 @@ const (
 	Iterations = 200 // of a plugin under way
 	Members    = 100 // of a provided value that reports show
 )
+
+// Models.
+const (
+	LLMAnswer      = 64 << 20 // bytes of one answer on the wire
+	LLMEvent       = 16 << 20 // bytes of one event of a stream
+	LLMError       = 256 << 10
+	LLMMessage     = 16 << 20 // bytes of text and arguments in one assembled message
+	LLMBlocks      = 4096     // blocks of one assembled message
+	LLMReplay      = 4 << 20  // bytes of what a provider wants back and nobody else reads
+	LLMProviders   = 100      // registered at a time
+	LLMRetries     = 2        // of a request, unless configured
+	LLMScript      = 4 << 20  // bytes of a script of a conversation
+	LLMScriptSteps = 10_000   // steps of it
+	LLMSessions    = 1000     // sessions whose place in a script is remembered
+	LLMCredentials = 64 << 10 // bytes of the file of credentials
+	LLMTyped       = 1 << 20  // bytes of one line that a person types as the model
+)
+
+// Times of a model's answer.
+const (
+	LLMIdle      = 300 * time.Second      // without a byte, until the answer counts as stalled
+	LLMRetryBase = 500 * time.Millisecond // before the first retry; doubled for each further one
+	LLMRetryMax  = 10 * time.Second       // the longest wait, also the longest that a provider may ask for
+)
+
+// Sessions.
+const (
+	SessionEvent = 64 << 20 // bytes of one event's line
+	SessionBytes = 1 << 30  // bytes of a session's log; beyond, a new session is needed
+	SessionBatch = 100_000  // events of one append
+	SessionTitle = 200      // characters of a title
+
+	SessionWindow = 200 * time.Millisecond // until what was appended is written by itself
+
+	SessionAttachment     = 20 << 20 // bytes of an attachment
+	SessionAttachments    = 1000     // of a session
+	SessionAttachmentsAll = 1 << 30  // bytes of them
+
+	SessionObservers = 100 // of one session
+)
