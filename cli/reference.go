@@ -27,14 +27,17 @@ type Flag struct {
 	Usage   string
 }
 
-// Reference gives the commands that a person may use, in the order of dsh --help.
-func Reference() []Command {
+// Reference gives the commands that a person may use, in the order of dsh --help,
+// each before those below it.
+func Reference() []Command { return below(newRoot(streams{})) }
+
+func below(parent *cobra.Command) []Command {
 	var out []Command
-	for _, c := range newRoot(streams{}).Commands() {
+	for _, c := range parent.Commands() {
 		if !c.IsAvailableCommand() || c.Name() == "help" || c.Name() == "completion" {
 			continue
 		}
-		out = append(out, describe(c))
+		out = append(append(out, describe(c)), below(c)...)
 	}
 	return out
 }
