@@ -98,12 +98,16 @@ func (s *Set) needing(names []string, seen map[*cordis.Fiber]bool) []*cordis.Fib
 // mounted collects the consequences of a successful mount: what waited for its
 // services, and in turn for theirs, has come to rest.
 func (s *Set) mounted(ctx context.Context, m *Mount) *Mounted {
-	ctx, cancel := context.WithTimeout(ctx, settleOthers)
-	defer cancel()
 	out := &Mounted{Mount: m, Tools: m.Tools()}
 	out.Came = m.Came()
+	provides := m.Fiber().Provides()
+	if len(provides) == 0 {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleOthers)
+	defer cancel()
 	seen := map[*cordis.Fiber]bool{m.Fiber(): true}
-	for next := s.needing(m.Fiber().Provides(), seen); len(next) > 0; {
+	for next := s.needing(provides, seen); len(next) > 0; {
 		var names []string
 		for _, f := range next {
 			if len(f.Waiting().Missing) > 0 {
@@ -209,7 +213,10 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 	dependents := s.dependents(m)
 	out := &Receipt{ID: m.ID, Plugin: m.Name(), Undone: count(m.Effects())}
 	scope := tool.ScopeOf(s.ctx)
-	tools := s.cfg.Registry.List(scope)
+	tools := m.Tools()
+	if len(dependents) > 0 { // theirs may go, too
+		tools = s.cfg.Registry.List(scope)
+	}
 	services := m.Provides()
 	receipt, err := m.end(context.WithoutCancel(ctx))
 	if errors.Is(err, cordis.ErrSelf) {
@@ -227,14 +234,7 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 	if receipt.Err != nil {
 		out.Problem = plain.Line(receipt.Err.Error(), errorLine)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleOthers)
-	defer cancel()
-	for _, f := range dependents {
-		_ = f.Await(ctx) // how it ended is read from its state
-		if f.State() == cordis.Pending {
-			out.Parked = append(out.Parked, s.other(f))
-		}
-	}
+	out.Parked = s.parked(context.WithoutCancel(ctx), dependents)
 	for _, v := range tools {
 		if v.Owner != m.Fiber() && !slices.Contains(dependents, v.Owner) {
 			continue // it went for a reason of its own
@@ -250,6 +250,23 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 		}
 	}
 	return out, nil
+}
+
+// parked waits for plugins that an unmount set in motion, and gives those that wait
+// again.
+func (s *Set) parked(ctx context.Context, dependents []*cordis.Fiber) (list []Other) {
+	if len(dependents) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleOthers)
+	defer cancel()
+	for _, f := range dependents {
+		_ = f.Await(ctx) // how it ended is read from its state
+		if f.State() == cordis.Pending {
+			list = append(list, s.other(f))
+		}
+	}
+	return list
 }
 
 // gone says with which mount a tool went.

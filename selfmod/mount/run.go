@@ -89,7 +89,9 @@ func (r *run) retire(ctx context.Context) error {
 	}
 	r.m.mu.Unlock()
 	err := r.endHosted(ctx)
-	r.vm.Retire(r.id)
+	if !r.m.ending.Load() { // else the machine is closed at once, with all that is in it
+		r.vm.Retire(r.id)
+	}
 	return err
 }
 
