@@ -1,0 +1,263 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/session/message"
+)
+
+// A Sink is where a store keeps what one session's writer appends. Write and
+// Close are called by one goroutine at a time; the attachment methods by any.
+type Sink interface {
+	// Write makes a batch of events durable, in order, behind those before. After
+	// an error none of the batch counts, and Write is called with it again, longer
+	// perhaps, unless the error wraps ErrClosed.
+	Write(events []Event) error
+	// PutAttachment makes bytes durable under their hash; once is enough.
+	PutAttachment(hash string, data []byte) error
+	// Attachment returns the bytes of an attachment: ErrNotFound.
+	Attachment(hash string) ([]byte, error)
+	// HasAttachment reports whether the bytes are there.
+	HasAttachment(hash string) bool
+	// Close gives the session free for the next writer.
+	Close() error
+}
+
+// A Session is a log that one writer has open in a store. All methods may be
+// called from any goroutine.
+type Session struct {
+	*Log
+	sink Sink
+
+	flushing chan struct{} // holds one token while a batch is written
+	written  int64         // events that are durable; whoever has the token
+
+	mu    sync.Mutex // guards what follows; a leaf
+	timer *time.Timer
+	ended bool
+	err   error // of the last batch that was written by itself
+}
+
+// NewSession is for stores: it joins a log, of which the first durable events are
+// in the sink, with the sink that takes the others.
+func NewSession(l *Log, sink Sink, durable int64) *Session {
+	return &Session{Log: l, sink: sink, flushing: make(chan struct{}, 1), written: durable}
+}
+
+// Resume is for stores: it repairs a log that was just read, makes that durable,
+// and marks the end of the seed. On an error the sink is still the caller's.
+func Resume(l *Log, sink Sink) (*Session, error) {
+	durable := l.Len()
+	s := NewSession(l, sink, durable)
+	if repaired, err := l.Repair(); err != nil {
+		return nil, err
+	} else if len(repaired) > 0 {
+		if err := sink.Write(repaired); err != nil {
+			return nil, fmt.Errorf("repair session %s: %w", l.meta.ID, err)
+		}
+		s.written += int64(len(repaired))
+	}
+	if n := l.Len(); n > 0 && l.FirstLive() != n {
+		if _, err := l.append(0, []Payload{EndSeed{}}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Append appends as [Log.Append] does. What was appended is written durably by
+// the next Checkpoint, or by itself within limits.SessionWindow.
+//
+// Images must have been attached before: a message that names an attachment which
+// the session does not have is ErrNotFound.
+func (s *Session) Append(payloads ...Payload) ([]Event, error) {
+	for i, p := range payloads {
+		if err := s.checkAttachments(p); err != nil {
+			return nil, fmt.Errorf("append events: payload %d: %w", i, err)
+		}
+	}
+	events, err := s.Log.Append(payloads...)
+	if err == nil && len(events) > 0 {
+		s.arm()
+	}
+	return events, err
+}
+
+func (s *Session) checkAttachments(p Payload) error {
+	var m message.Message
+	switch p := p.(type) {
+	case UserMessage:
+		m = p.Message
+	case AssistantMessage:
+		m = p.Message
+	case Result:
+		m = p.Message
+	default:
+		return nil
+	}
+	for _, a := range m.Attachments() {
+		if !s.sink.HasAttachment(a.Hash) {
+			return fmt.Errorf("attachment %s: %w; attach the bytes first", plain.Name(a.Hash), ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// Repair is [Log.Repair]; what it appends is written like that of Append.
+func (s *Session) Repair() ([]Event, error) {
+	events, err := s.Log.Repair()
+	if len(events) > 0 {
+		s.arm()
+	}
+	return events, err
+}
+
+// arm has the batch written when the window has passed.
+func (s *Session) arm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil && !s.ended {
+		s.timer = time.AfterFunc(limits.SessionWindow, s.flushByItself)
+	}
+}
+
+func (s *Session) flushByItself() {
+	s.mu.Lock()
+	s.timer = nil
+	ended := s.ended
+	s.mu.Unlock()
+	if ended {
+		return
+	}
+	err := s.Checkpoint(context.Background()) // ends when the store's write does
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+}
+
+// Checkpoint returns when everything that was appended before the call is
+// durable. It writes one batch, or none if there is nothing new. Make one before
+// every action that the log must know of whatever happens: each request to a
+// model, each body of a tool that the model called, the end of a turn.
+//
+// After an error nothing is lost: the events are in memory, and the next
+// Checkpoint tries again. What the caller was about to do must not happen.
+func (s *Session) Checkpoint(ctx context.Context) error {
+	select {
+	case s.flushing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("checkpoint session %s: %w", s.meta.ID, ctx.Err())
+	}
+	defer func() { <-s.flushing }()
+	if err := s.flush(); err != nil {
+		return fmt.Errorf("checkpoint session %s: %w", s.meta.ID, err)
+	}
+	return nil
+}
+
+// flush writes what is new. The caller has the token.
+func (s *Session) flush() error {
+	batch := s.tail(s.written)
+	if len(batch) == 0 {
+		return nil
+	}
+	if s.isEnded() {
+		return ErrClosed
+	}
+	if err := s.sink.Write(batch); err != nil {
+		return err
+	}
+	s.written += int64(len(batch))
+	return nil
+}
+
+func (s *Session) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// Err returns why the last batch that was written by itself was not written; nil
+// if it was. A Checkpoint says it too.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Attach keeps bytes beside the log, durably, and returns how a message names
+// them. The same bytes are kept once. The bytes and their number are bounded
+// (ErrFull); mediaType is what the adapter tells the model, such as image/png.
+func (s *Session) Attach(mediaType, name string, data []byte) (message.Attachment, error) {
+	if len(data) > limits.SessionAttachment {
+		return message.Attachment{}, fmt.Errorf("attach to session %s: %w: an attachment has at most %d bytes, this one has %d",
+			s.meta.ID, ErrFull, limits.SessionAttachment, len(data))
+	}
+	if s.isEnded() {
+		return message.Attachment{}, fmt.Errorf("attach to session %s: %w", s.meta.ID, ErrClosed)
+	}
+	sum := sha256.Sum256(data)
+	a := message.Attachment{Hash: hex.EncodeToString(sum[:]), MediaType: mediaType, Size: int64(len(data)), Name: name}
+	if err := s.sink.PutAttachment(a.Hash, data); err != nil {
+		return message.Attachment{}, fmt.Errorf("attach to session %s: %w", s.meta.ID, err)
+	}
+	return a, nil
+}
+
+// Attachment returns the bytes of an attachment, checked against their hash:
+// ErrNotFound, ErrCorrupt.
+func (s *Session) Attachment(hash string) ([]byte, error) {
+	data, err := s.sink.Attachment(hash)
+	if err == nil {
+		err = CheckAttachment(hash, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read attachment %s of session %s: %w", plain.Name(hash), s.meta.ID, err)
+	}
+	return data, nil
+}
+
+// CheckAttachment is for stores: it says whether bytes are what a hash names.
+func CheckAttachment(hash string, data []byte) error {
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != hash {
+		return fmt.Errorf("%w: the bytes have another hash than %s", ErrCorrupt, plain.Name(hash))
+	}
+	return nil
+}
+
+// Close writes what is not durable yet, ends the log, and gives the session free.
+// An error says what could not be written; the session is closed all the same,
+// unless ctx ended first, while another batch was being written: then Close may
+// be called again. A second Close does nothing.
+func (s *Session) Close(ctx context.Context) error {
+	select {
+	case s.flushing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("close session %s: %w", s.meta.ID, ctx.Err())
+	}
+	defer func() { <-s.flushing }()
+	if s.isEnded() {
+		return nil
+	}
+	s.Log.Close()
+	err := s.flush()
+	s.mu.Lock()
+	s.ended = true
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	s.mu.Unlock()
+	if err = errors.Join(err, s.sink.Close()); err != nil {
+		return fmt.Errorf("close session %s: %w", s.meta.ID, err)
+	}
+	return nil
+}
