@@ -1,0 +1,253 @@
+// Package sse sends one request to a model's server and reads the stream of
+// events that answers it, for the adapters that speak HTTP.
+//
+// The events themselves are parsed by a library. This package adds what servers
+// of models need beyond it: an answer that is one JSON text instead of a stream,
+// lines that say "error: …" or are bare JSON, a last event without its blank
+// line, an idle timeout in place of a total one, bounds, failures with codes,
+// and the promise that the key shows in none of them.
+package sse
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	gosse "github.com/tmaxmax/go-sse"
+
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/llm"
+)
+
+// Post is a request to a server.
+type Post struct {
+	URL    string
+	Header http.Header
+	Body   []byte
+	Client *http.Client  // nil is a client of this package
+	Idle   time.Duration // without a byte; 0 is limits.LLMIdle
+	Secret string        // is taken out of every failure
+}
+
+// Event is one event of the stream, or the whole answer.
+type Event struct {
+	Type string // the event's name, often ""
+	Data []byte
+	// Whole says that the answer was no stream: Data is all of it.
+	Whole bool
+	// Last says that the stream ended with this event and did not end it: what
+	// does not parse was cut.
+	Last bool
+	// RequestID is by which the provider knows the request, "" when it does not say.
+	RequestID string
+}
+
+// ErrStalled is the cause of a request that the idle timeout ended.
+var ErrStalled = errors.New("no byte within the idle timeout")
+
+// client follows no redirect: a key must not travel to where nobody sent it.
+var client = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// Do sends the request and calls each for every event until it returns false.
+// The failure is nil when the stream ended, or each said so. A server's refusal
+// comes as what Refused makes of it. The connection is released when Do returns.
+func (p Post) Do(ctx context.Context, each func(Event) bool) *llm.Failure {
+	idle := p.Idle
+	if idle <= 0 {
+		idle = limits.LLMIdle
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(idle, func() { cancel(ErrStalled) })
+	defer timer.Stop()
+	f := p.do(ctx, timer, idle, each)
+	if f != nil && context.Cause(ctx) == ErrStalled {
+		f = llm.Fail(llm.CodeTimeout, "the server sent nothing for %v", idle)
+	}
+	return p.hide(f)
+}
+
+func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, each func(Event) bool) *llm.Failure {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(p.Body))
+	if err != nil {
+		return llm.Fail(llm.CodeInvalidRequest, "the base URL is not usable; it must look like https://host/path")
+	}
+	for k, v := range p.Header {
+		req.Header[k] = v
+	}
+	req.Header.Set("Content-Type", "application/json")
+	c := p.Client
+	if c == nil {
+		c = client
+	}
+	res, err := c.Do(req)
+	timer.Stop()
+	if err != nil {
+		return transport(req.URL.Host, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body := &watched{r: io.LimitReader(res.Body, limits.LLMAnswer+1), timer: timer, idle: idle}
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(body, limits.LLMError)) // what came is all there is to tell
+		return Refused(res.StatusCode, res.Header, text)
+	}
+	id := requestID(res.Header)
+	f := Read(body, func(ev Event) bool {
+		ev.RequestID = id
+		return each(ev)
+	})
+	if body.n > limits.LLMAnswer {
+		return llm.Fail(llm.CodeMalformed, "the answer has more than %d bytes", limits.LLMAnswer)
+	}
+	if f != nil {
+		f.RequestID = id
+	}
+	return f
+}
+
+// Read reads the body of an answer and calls each for every event.
+func Read(body io.Reader, each func(Event) bool) *llm.Failure {
+	r := bufio.NewReaderSize(body, 16<<10)
+	if bom, err := r.Peek(3); err == nil && string(bom) == "\ufeff" {
+		_, _ = r.Discard(3) // was peeked
+	}
+	first, err := skipSpace(r)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return transport("", err)
+	}
+	if first == '{' || first == '[' {
+		whole, err := io.ReadAll(r)
+		if err != nil {
+			return transport("", err)
+		}
+		each(Event{Data: whole, Whole: true})
+		return nil
+	}
+	lines := &lineReader{r: r}
+	for ev, err := range gosse.Read(lines, &gosse.ReadConfig{MaxEventSize: limits.LLMEvent}) {
+		if errors.Is(err, bufio.ErrTooLong) {
+			return llm.Fail(llm.CodeMalformed, "an event of the answer has more than %d bytes", limits.LLMEvent)
+		}
+		if err != nil {
+			return transport("", err)
+		}
+		data := strings.TrimSpace(ev.Data)
+		if data == "" || data[0] == ':' { // a heartbeat, or a comment that a proxy sent as data
+			continue
+		}
+		if !each(Event{Type: ev.Type, Data: []byte(data), Last: lines.ended}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// skipSpace drops white space and returns the byte after it without taking it.
+func skipSpace(r *bufio.Reader) (byte, error) {
+	for {
+		b, err := r.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if b != ' ' && b != '\n' && b != '\r' && b != '\t' {
+			return b, r.UnreadByte()
+		}
+	}
+}
+
+// watched counts the bytes, and lets the idle timer run while it waits for some:
+// what the reader of the stream does meanwhile takes as long as it likes.
+type watched struct {
+	r     io.Reader
+	n     int64
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.idle)
+	n, err := w.r.Read(p)
+	w.timer.Stop()
+	w.n += int64(n)
+	return n, err
+}
+
+// lineReader passes lines on to the parser, as the protocol has them: lines that
+// begin with "error:" or with a brace become an event of their own, and at the
+// end there is always a blank line.
+type lineReader struct {
+	r     *bufio.Reader
+	rest  []byte
+	mid   bool // the rest of a long line follows
+	ended bool
+}
+
+func (l *lineReader) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		if l.ended {
+			return 0, io.EOF
+		}
+		line, err := l.r.ReadSlice('\n')
+		switch {
+		case err == nil, errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			l.ended = true
+			line = append(bytes.Clone(line), "\n\n"...)
+		default:
+			return 0, err
+		}
+		if !l.mid {
+			switch {
+			case bytes.HasPrefix(line, []byte("error:")):
+				line = append([]byte("event: error\ndata:"), line[len("error:"):]...)
+			case len(line) > 0 && line[0] == '{':
+				line = append([]byte("data:"), line...)
+			}
+		}
+		l.mid = errors.Is(err, bufio.ErrBufferFull)
+		l.rest = line
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// transport makes a failure of an error of the network. No URL is in it.
+func transport(host string, err error) *llm.Failure {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return llm.AsFailure(err, llm.CodeTransport)
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return llm.Fail(llm.CodeTransport, "the server %s has no address: %s", host, dns.Err)
+	case host == "":
+		return llm.Fail(llm.CodeStreamClosed, "the connection broke in the middle of the answer: %v", err)
+	}
+	return llm.Fail(llm.CodeTransport, "the server %s cannot be reached: %v", host, err)
+}
+
+func (p Post) hide(f *llm.Failure) *llm.Failure {
+	if f != nil && p.Secret != "" {
+		f.Message = strings.ReplaceAll(f.Message, p.Secret, "(key)")
+		f.Code = strings.ReplaceAll(f.Code, p.Secret, "(key)")
+		f.RequestID = strings.ReplaceAll(f.RequestID, p.Secret, "(key)")
+	}
+	return f
+}
