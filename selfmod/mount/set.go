@@ -40,6 +40,8 @@ type Set struct {
 
 	guards atomic.Int32 // how many mounts are guarding
 
+	parameters, outputs compiled // schemas of tools
+
 	mu      sync.Mutex
 	next    int
 	watched map[string]bool // the events at which it denies what a mounted guard could not hear

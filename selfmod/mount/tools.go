@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -79,11 +80,11 @@ func (r *run) definition(spec toolSpec) (*tool.Definition, error) {
 	if len(spec.Description) > maxDescription || len(spec.Title) > maxDescription {
 		return nil, fmt.Errorf("%s: description and title may have %d bytes each", who, maxDescription)
 	}
-	parameters, err := compile(spec.Parameters, schema.Parameters)
+	parameters, err := r.m.set.parameters.compile(spec.Parameters, schema.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", who, err)
 	}
-	output, err := compile(spec.Output, schema.Output)
+	output, err := r.m.set.outputs.compile(spec.Output, schema.Output)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", who, err)
 	}
@@ -111,12 +112,39 @@ func (r *run) definition(spec toolSpec) (*tool.Definition, error) {
 	return d, nil
 }
 
-func compile(text lossless.Text, with func(lossless.Value) (*schema.Schema, error)) (*schema.Schema, error) {
+// compiled are schemas by their text, as many as keptSchemas: while a plugin is
+// written it is mounted again and again, with the same ones.
+type compiled struct {
+	mu   sync.Mutex
+	kept map[string]*schema.Schema
+}
+
+const (
+	keptSchemas = 64
+	keptSchema  = 4 << 10 // bytes of a text
+)
+
+func (c *compiled) compile(text lossless.Text, with func(lossless.Value) (*schema.Schema, error)) (*schema.Schema, error) {
+	c.mu.Lock()
+	s := c.kept[string(text)]
+	c.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
 	v, err := lossless.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	return with(v)
+	if s, err = with(v); err != nil || len(text) > keptSchema {
+		return s, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || len(c.kept) >= keptSchemas {
+		c.kept = map[string]*schema.Schema{}
+	}
+	c.kept[string(text)] = s
+	return s, nil
 }
 
 // mountedTool enters one tool of a run.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dsh-go/dsh/lossless"
@@ -54,7 +55,7 @@ func (m *mount) host(op string, args []string) (string, bool, error) {
 	case "send":
 		return "", false, m.opSend(args[0], args[1], args[2], args[3])
 	case "check":
-		return check(args[0]), true, nil
+		return m.w.checks.check(args[0]), true, nil
 	case "peer":
 		return m.opPeer(args[0], args[1], args[2:])
 	case "peerdone":
@@ -265,6 +266,37 @@ func (w *worker) frameOneWay(f wire.Frame, name string, args ...any) {
 	w.enqueueLocked(&entry{m: m, chain: f.Chain, run: f.Run, name: name, dispatch: func() (string, bool, error) {
 		return m.vm.Call(args...)
 	}}, false)
+}
+
+// checks remembers definitions whose schemas are right, as many as keptChecks: while
+// a plugin is written it is mounted again and again, with the same ones.
+type checks struct {
+	mu   sync.Mutex
+	kept map[string]bool
+}
+
+const (
+	keptChecks = 64
+	keptCheck  = 8 << 10 // bytes of a text
+)
+
+func (c *checks) check(text string) string {
+	c.mu.Lock()
+	right := c.kept[text]
+	c.mu.Unlock()
+	if right {
+		return "="
+	}
+	answer := check(text)
+	if answer == "=" && len(text) <= keptCheck {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.kept == nil || len(c.kept) >= keptChecks {
+			c.kept = map[string]bool{}
+		}
+		c.kept[strings.Clone(text)] = true
+	}
+	return answer
 }
 
 // check validates the two schemas of a tool.

@@ -61,6 +61,7 @@ type worker struct {
 	fail     func(error) // ends Serve with the first error
 	run      executors
 	spare    *spares
+	checks   checks
 	wait     time.Duration
 	lastID   atomic.Uint64 // ids that the worker chooses: of HostSync, HostAsync, Late
 	stopping bool          // guarded by mu
