@@ -50,6 +50,19 @@ func BenchmarkTool(b *testing.B) {
 	}
 }
 
+// BenchmarkListener enters a listener of an event.
+func BenchmarkListener(b *testing.B) {
+	m := newMachine(b)
+	m.run("return (ctx) => { ctx.on('tools/change', (event) => { event.name }) }", "{}")
+	defer reportCPU(b, 1)()
+	for b.Loop() {
+		if got := m.call("invoke", "listener", "1", `{"args":[{"name":"x"}],"next":false}`); got != "=" {
+			b.Fatal(got)
+		}
+		m.log = m.log[:0]
+	}
+}
+
 // BenchmarkPeerCall looks up and calls a member of another machine's service.
 func BenchmarkPeerCall(b *testing.B) {
 	const calls = 1000

@@ -267,30 +267,16 @@ const encodeGraph = (v, link) => {
 
 // encode returns the JSON text of v's encoded form.
 const encode = (v, link) => {
+  const plain = nativeText(v, true);
+  if (plain !== undefined && (typeof v !== 'object' || v === null || !hasOwn(v, '$'))) {
+    return plain;
+  }
   switch (typeof v) {
-    case 'string':
-      return quote(v);
-    case 'boolean':
-      return v ? 'true' : 'false';
-    case 'number':
-      if (isFiniteNumber(v) && (v !== 0 || 1 / v > 0)) {
-        return '' + v;
-      }
-      break;
     case 'undefined':
       return '{"$":"u"}';
     case 'function':
       return encodeHandle(v, link);
     case 'object':
-      if (v === null) {
-        return 'null';
-      }
-      {
-        const text = nativeText(v, true);
-        if (text !== undefined && !hasOwn(v, '$')) {
-          return text;
-        }
-      }
       if (isData(v, link.own, 0) && !hasOwn(v, '$') && !('toJSON' in ArrayPrototype) && !('toJSON' in ObjectPrototype)) {
         try {
           return stringifyJSON(v);

@@ -73,8 +73,33 @@ const attempt = (fn, ok, bad) => {
   );
 };
 
-// once is attempt for a call that one function answers.
-const once = (call, fn, write) => attempt(fn, (v) => finish(call, '=' + write(v)), (e) => finish(call, failed(e)));
+// once is attempt for a call that one function answers, without closures for what
+// is there at once.
+const once = (call, fn, write) => {
+  let v;
+  let how;
+  try {
+    v = nativeValue(fn());
+    how = waitsFor(v);
+    if (how === null) {
+      return finish(call, '=' + write(v));
+    }
+  } catch (e) {
+    return finish(call, failed(e));
+  }
+  waitFor(
+    v,
+    how,
+    (value) => {
+      try {
+        finish(call, '=' + write(value));
+      } catch (e) {
+        finish(call, failed(e));
+      }
+    },
+    (e) => finish(call, failed(e)),
+  );
+};
 
 // enter runs fn(call) as the synchronous part of a call.
 const enter = (id, run, fn) => {
@@ -119,25 +144,22 @@ const enterListener = (call, entry, a) => {
   if (waterfall) {
     show(args, args.length, makeNext(call));
   }
-  once(
-    call,
-    () => apply(entry.fn, undefined, args),
-    (v) => {
-      if (v === undefined) {
-        return '';
-      }
-      if (waterfall) {
-        return jsonOf('the result of a waterfall listener', v);
-      }
-      // Nobody may be interested: a listener of a plain event returns what its
-      // last expression gave.
-      try {
-        return losslessText(v, 'value');
-      } catch {
-        return '';
-      }
-    },
-  );
+  once(call, () => apply(entry.fn, undefined, args), waterfall ? waterfallText : eventText);
+};
+
+const waterfallText = (v) => (v === undefined ? '' : jsonOf('the result of a waterfall listener', v));
+
+// eventText: nobody may be interested. A listener of a plain event returns what its
+// last expression gave.
+const eventText = (v) => {
+  if (v === undefined) {
+    return '';
+  }
+  try {
+    return losslessText(v, 'value');
+  } catch {
+    return '';
+  }
 };
 
 const enterCallback = (call, entry) => {

@@ -141,9 +141,8 @@ const facadeHandler = freeze({
     }
     const run = this.run;
     active(run);
-    const verb = run.verbs[key] || makeVerb(run, key);
-    if (verb !== undefined) {
-      return verb;
+    if (verbNames[key] === true || timerNames[key] === true) {
+      return run.verbs[key] || makeVerb(run, key);
     }
     if (key === 'tools') {
       return toolsOf(run);

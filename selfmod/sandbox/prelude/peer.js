@@ -238,22 +238,36 @@ const writeArgs = (rec, args) => {
   if (n === 0) {
     return '[]';
   }
-  let v = args[0];
   if (n === 1) {
-    switch (typeof v) {
+    switch (typeof args[0]) {
       case 'string':
-        return quote(v);
+        return quote(args[0]);
       case 'number':
       case 'boolean':
-        return encode(v, rec.link);
+        return encode(args[0], rec.link);
     }
   }
-  let text = '[' + (typeof v === 'string' ? quote(v) : encode(v, rec.link));
+  const plain = nativeText(args, true);
+  if (plain !== undefined && !marked(args)) {
+    return plain;
+  }
+  let text = '[' + encode(args[0], rec.link);
   for (let i = 1; i < n; i++) {
-    v = args[i];
-    text += ',' + (typeof v === 'string' ? quote(v) : encode(v, rec.link));
+    text += ',' + encode(args[i], rec.link);
   }
   return text + ']';
+};
+
+// marked says whether an element of plain data looks like what encode writes for
+// other things.
+const marked = (list) => {
+  for (let i = 0, n = list.length; i < n; i++) {
+    const v = list[i];
+    if (typeof v === 'object' && v !== null && hasOwn(v, '$')) {
+      return true;
+    }
+  }
+  return false;
 };
 
 const request = (h, key, head, args) => {

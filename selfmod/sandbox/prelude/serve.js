@@ -91,7 +91,7 @@ const perform = (e, r, args, link) => {
 
 const reply = (v, link) => {
   try {
-    const json = typeof v === 'string' ? quote(v) : v === memberAnswer ? '{"$":"m"}' : v === undefined ? '' : encode(v, link);
+    const json = typeof v === 'string' ? quote(v) : v === undefined ? '' : v === memberAnswer ? '{"$":"m"}' : encode(v, link);
     const frees = freesWaiting === 0 ? '' : takeFrees(link.run, link.mount);
     return frees === '' ? '=' + json : '={"$":"+","f":' + frees + (json === '' ? '}' : ',"v":' + json + '}');
   } catch (e) {
