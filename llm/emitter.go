@@ -43,6 +43,9 @@ func (e *Emitter) Open(t BlockType) int {
 	return i
 }
 
+// Is reports whether the block was opened with the type.
+func (e *Emitter) Is(i int, t BlockType) bool { return e.blocks[i].block.Type == t }
+
 // Append adds text to a text or reasoning block.
 func (e *Emitter) Append(i int, s string) {
 	if s == "" || !e.room(len(s)) {
