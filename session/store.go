@@ -1,12 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,4 +183,11 @@ func Rename(ctx context.Context, store Store, id, title string) error {
 // most limits.SessionTitle characters.
 func CleanTitle(text string) string {
 	return strings.TrimSpace(plain.Line(text, limits.SessionTitle))
+}
+
+// SortSummaries is for stores: it puts the latest first, equal ones by id.
+func SortSummaries(list []Summary) {
+	slices.SortFunc(list, func(a, b Summary) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.Meta.ID, b.Meta.ID))
+	})
 }

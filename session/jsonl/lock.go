@@ -1,0 +1,97 @@
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/session"
+)
+
+// lock is the right to write a session, held as long as the file is open.
+type lock struct{ f *os.File }
+
+// maxOwner is the most bytes that are read of what a holder says of itself.
+const maxOwner = 1 << 10
+
+// acquire takes the lock of a session's folder without waiting, and says in it
+// who has it. A folder that goes meanwhile is session.ErrNotFound. Only where
+// make is set a lock file that is missing is made.
+func acquire(dir, id string, create bool) (*lock, error) {
+	flags := os.O_RDWR
+	if create {
+		flags |= os.O_CREATE
+	}
+	path := filepath.Join(dir, lockName)
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, explain(missing(id, err))
+	}
+	switch err := tryLock(f); {
+	case errors.Is(err, errHeld):
+		held := &session.LockedError{ID: id}
+		held.PID, held.Since = owner(f)
+		return nil, errors.Join(held, f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock session %s: %w", id, err), f.Close())
+	}
+	l := &lock{f}
+	// Whoever deletes a session has its lock, so ours may be on a file that has gone.
+	mine, err := f.Stat()
+	if err == nil {
+		var named os.FileInfo
+		if named, err = os.Stat(path); err == nil && !os.SameFile(mine, named) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err == nil {
+		err = l.sign()
+	}
+	if err != nil {
+		l.release()
+		return nil, explain(missing(id, err))
+	}
+	return l, nil
+}
+
+// sign writes who has the lock, for people; it does not have to be durable.
+func (l *lock) sign() error {
+	text := lossless.Obj(
+		lossless.M("pid", lossless.Int(int64(os.Getpid()))),
+		lossless.M("since", lossless.Int(time.Now().UnixMilli())),
+	).String() + "\n"
+	if err := l.f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.f.WriteAt([]byte(text), 0)
+	return err
+}
+
+// owner reads what the holder wrote; zeros where it says nothing.
+func owner(f *os.File) (pid int, since time.Time) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxOwner))
+	if err != nil {
+		return 0, time.Time{}
+	}
+	v, err := lossless.Parse(text)
+	if err != nil {
+		return 0, time.Time{}
+	}
+	p, _ := v.Get("pid")
+	t, _ := v.Get("since")
+	n, _ := p.Int64()
+	if ms, ok := t.Int64(); ok && ms > 0 {
+		since = time.UnixMilli(ms)
+	}
+	return int(n), since
+}
+
+// release gives the lock up. The file stays.
+func (l *lock) release() {
+	_ = l.f.Close() // releases the flock; nothing was written that matters
+}
