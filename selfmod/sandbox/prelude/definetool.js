@@ -347,12 +347,11 @@ const contentText = (what, v) => {
 // enterTool runs execute, then render, then presentationMeta, each an entry of
 // its own; the failures of the last two travel beside the value. What is there at
 // once goes on without a closure or a job.
-const enterTool = (call, json) => {
-  const d = call.d;
+const enterTool = (call, d, json) => {
   const a = readFrozen(json);
   const head = a.exec; // the host gives it, args, and all four members
-  const args = (call.args = a.args);
-  call.nested = head.nested;
+  const args = a.args;
+  const nested = head.nested;
   let v;
   let how;
   try {
@@ -362,13 +361,12 @@ const enterTool = (call, json) => {
     return finish(call, failed(e));
   }
   if (how === null) {
-    return executed(call, v);
+    return executed(call, d, args, nested, v);
   }
-  waitFor(v, how, (value) => executed(call, value), (e) => finish(call, failed(e)));
+  waitFor(v, how, (value) => executed(call, d, args, nested, value), (e) => finish(call, failed(e)));
 };
 
-const executed = (call, v) => {
-  const d = call.d;
+const executed = (call, d, args, nested, v) => {
   let text;
   let copy = v;
   try {
@@ -380,42 +378,41 @@ const executed = (call, v) => {
     return finish(call, failed(e));
   }
   text = '={"value":' + text;
-  call.copy = copy;
+  const meta = d.meta === undefined || nested === true ? null : () => apply(d.meta, d.output, [args, copy]);
   host('phase', call.id, 'render');
   let content;
   let how;
   try {
-    content = nativeValue(apply(d.render, d.output, [call.args, copy]));
+    content = nativeValue(apply(d.render, d.output, [args, copy]));
     how = waitsFor(content);
   } catch (e) {
-    return unrendered(call, text, e);
+    return unrendered(call, text, meta, e);
   }
   if (how === null) {
-    return rendered(call, text, content);
+    return rendered(call, text, meta, content);
   }
-  waitFor(content, how, (value) => rendered(call, text, value), (e) => unrendered(call, text, e));
+  waitFor(content, how, (value) => rendered(call, text, meta, value), (e) => unrendered(call, text, meta, e));
 };
 
-const rendered = (call, text, content) => {
+const rendered = (call, text, meta, content) => {
   let more;
   try {
     more = contentText('output.render', content);
   } catch (e) {
-    return unrendered(call, text, e);
+    return unrendered(call, text, meta, e);
   }
-  call.d.meta === undefined ? finish(call, text + ',"content":' + more + '}') : project(call, text + ',"content":' + more);
+  meta === null ? finish(call, text + ',"content":' + more + '}') : project(call, text + ',"content":' + more, meta);
 };
 
-const unrendered = (call, text, e) => project(call, text + ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE)));
+const unrendered = (call, text, meta, e) => project(call, text + ',"contentError":' + quote(cut(messageOf(e), MAX_MESSAGE)), meta);
 
-const project = (call, text) => {
-  const d = call.d;
-  if (d.meta === undefined || call.nested === true) {
+const project = (call, text, meta) => {
+  if (meta === null) {
     return finish(call, text + '}');
   }
   phase(call, 'presentationMeta');
   attempt(
-    () => apply(d.meta, d.output, [call.args, call.copy]),
+    meta,
     (v) => finish(call, text + (v === undefined ? '' : ',"meta":' + jsonOf('output.presentationMeta result', v)) + '}'),
     (e) => finish(call, text + ',"metaError":' + quote(cut(messageOf(e), MAX_MESSAGE)) + '}'),
   );

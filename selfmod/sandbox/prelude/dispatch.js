@@ -21,13 +21,6 @@ const newCall = (id, run) => {
   return call;
 };
 
-// newToolCall is newCall of a tool, with what its steps keep there.
-const newToolCall = (id, run, d) => {
-  const call = { id, run, now: true, text: '~', abort: null, d, args: undefined, nested: false, copy: undefined };
-  calls.set(id, call);
-  return call;
-};
-
 const abortOf = (call) => (call.abort ??= { signal: null, aborted: false, reason: undefined });
 
 // finish answers a call, once: by the dispatcher's result while it runs, by done
@@ -183,12 +176,15 @@ const enterDisposer = (call, entry) => {
 // invoke is enter, written out for what is entered most.
 const invoke = (id, kind, fn, json) => {
   const entry = functions.get(+fn);
-  const isTool = kind === 'tool' && entry !== undefined && entry.kind === 'tool';
-  const call = isTool ? newToolCall(id, entry.run, entry.extra) : newCall(id, entry === undefined ? anyActiveRun() : entry.run);
+  const call = newCall(id, entry === undefined ? anyActiveRun() : entry.run);
   const before = current;
   current = id;
   try {
-    isTool ? made.tool.enterTool(call, json) : invoked(call, entry, kind, json);
+    if (kind === 'tool' && entry !== undefined && entry.kind === 'tool') {
+      made.tool.enterTool(call, entry.extra, json);
+    } else {
+      invoked(call, entry, kind, json);
+    }
   } catch (e) {
     finish(call, failed(e));
   }

@@ -214,6 +214,30 @@ func TestToolPhases(t *testing.T) {
 	}
 }
 
+// What execute left to run comes before render, and when it left nothing, the call
+// is answered at once.
+func TestToolOrder(t *testing.T) {
+	for _, c := range []struct{ name, execute, want string }{
+		{"at-once", "async execute() { return 'x' }", `={"value":"x","content":[{"type":"text","text":"0"}]}`},
+		{"job-waits", "async execute() { Promise.resolve().then(() => { globalThis.ran++ }); return 'x' }", "~"},
+		{"awaits", "async execute() { await 0; globalThis.ran++; return 'x' }", "~"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMachine(t)
+			tool(m, "output: { schema: {}, render: () => [{ type: 'text', text: String(ran) }] }, "+c.execute)
+			m.load("globalThis.ran = 0; return () => {}")
+			got := m.dispatch("invoke", "77", "tool", "1", toolArgs)
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			m.drain()
+			if want := `={"value":"x","content":[{"type":"text","text":"1"}]}`; got == "~" && m.done["77"] != want {
+				t.Errorf("done %s, want %s", m.done["77"], want)
+			}
+		})
+	}
+}
+
 func TestToolExec(t *testing.T) {
 	m := newMachine(t)
 	tool(m, `async execute(args, exec) {
