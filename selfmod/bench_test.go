@@ -3,6 +3,7 @@
 package selfmod_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,13 +70,21 @@ func BenchmarkMount(b *testing.B) {
 		b.Run(kind.name, func(b *testing.B) {
 			r := selfmodtest.New(b, selfmod.Config{})
 			r.Unmount(r.Mount(kind.code))
+			args, err := json.Marshal(map[string]string{"code": kind.code})
+			if err != nil {
+				b.Fatal(err)
+			}
 			s := newStopwatch(b)
 			for b.Loop() {
 				began := time.Now()
-				id := r.Mount(kind.code)
+				res := r.Call("cordis_mount", string(args))
 				s.laps.add(began)
 				s.skip(func() {
-					r.Unmount(id)
+					var mounted struct{ ID string }
+					if err := json.Unmarshal(res.Value, &mounted); err != nil || res.IsError {
+						b.Fatalf("%v: %s", err, selfmodtest.Text(res))
+					}
+					r.Unmount(mounted.ID)
 					time.Sleep(breath)
 				})
 			}
@@ -111,8 +120,9 @@ func BenchmarkUnmount(b *testing.B) {
 			time.Sleep(breath)
 		})
 		began := time.Now()
-		r.Unmount(id)
+		res := r.Call("cordis_unmount", `{"id":"`+id+`"}`)
 		s.laps.add(began)
+		r.Works(res)
 	}
 	s.report(1)
 }

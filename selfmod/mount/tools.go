@@ -31,9 +31,30 @@ type toolSpec struct {
 	Parameters  lossless.Text `json:"parameters"`
 	Output      lossless.Text `json:"output"`
 	TimeoutMs   float64       `json:"timeoutMs"`
-	Has         struct {
-		Render, Meta, Finalize, Safe, PresentCall, PresentResult bool
-	} `json:"has"`
+	Has         toolParts     `json:"has"`
+}
+
+// toolParts are the functions that a tool has beside execute.
+type toolParts struct {
+	Render, Meta, Finalize, Safe, PresentCall, PresentResult bool
+}
+
+func (p *toolParts) member(key string) any {
+	switch key {
+	case "render":
+		return &p.Render
+	case "meta":
+		return &p.Meta
+	case "finalize":
+		return &p.Finalize
+	case "safe":
+		return &p.Safe
+	case "presentCall":
+		return &p.PresentCall
+	case "presentResult":
+		return &p.PresentResult
+	}
+	return nil
 }
 
 func (s *toolSpec) member(key string) any {
@@ -53,7 +74,7 @@ func (s *toolSpec) member(key string) any {
 	case "timeoutMs":
 		return &s.TimeoutMs
 	case "has":
-		return func(part []byte) bool { return json.Unmarshal(part, &s.Has) == nil }
+		return func(part []byte) bool { return wire.Read(part, &s.Has, (*toolParts).member) == nil }
 	}
 	return nil
 }
