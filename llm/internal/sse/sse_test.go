@@ -1,0 +1,119 @@
+package sse
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/llm/llmtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func read(r io.Reader) (events []string, f *llm.Failure) {
+	f = Read(r, func(e Event) bool {
+		events = append(events, strings.TrimSpace(e.Type+" "+string(e.Data)))
+		return true
+	})
+	return events, f
+}
+
+func TestRead(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"plain", "event: a\ndata: 1\n\ndata:2\n\n", []string{"a 1", "2"}},
+		{"twoLines", "data: a\ndata: b\n\n", []string{"a\nb"}},
+		{"heartbeats", ": x\n\n: y\n\ndata:\n\ndata: : z\n\ndata: 1\n\n", []string{"1"}},
+		{"blankFirst", "\n\n\r\n  \ndata: 1\n\n", []string{"1"}},
+		{"bom", "\ufeffdata: 1\n\n", []string{"1"}},
+		{"bomAndBlank", "\ufeff\n\ndata: 1\n\n", []string{"1"}},
+		{"crlf", "data: 1\r\n\r\ndata: 2\r\n\r\n", []string{"1", "2"}},
+		{"cr", "data: 1\r\rdata: 2\r\r", []string{"1", "2"}},
+		{"noBlankLast", "data: 1\n\ndata: 2", []string{"1", "2"}},
+		{"errorField", "error: {\"a\":1}\n\ndata: 2\n\n", []string{`error {"a":1}`, "2"}},
+		{"bareJSONInside", "data: 1\n\n{\"error\":2}\n\n", []string{"1", `{"error":2}`}},
+		{"whole", " \n {\"a\":\n1}\n", []string{"{\"a\":\n1}"}},
+		{"nothing", "", nil},
+		{"html", "<html>\n<p>data: no</p>\n", nil},
+		{"longLine", "data: " + strings.Repeat("é", 50_000) + "\n\n", []string{strings.Repeat("é", 50_000)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, r := range map[string]io.Reader{"whole": strings.NewReader(c.in), "bytewise": iotest.OneByteReader(strings.NewReader(c.in)), "dataErr": iotest.DataErrReader(strings.NewReader(c.in))} {
+				got, f := read(r)
+				if f != nil || fmt.Sprint(got) != fmt.Sprint(c.want) {
+					t.Errorf("%s: %.200q, %v; want %.200q", name, got, f, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestReadBounds(t *testing.T) {
+	got, f := read(io.MultiReader(strings.NewReader("data: "), io.LimitReader(zeros{}, limits.LLMEvent+1)))
+	if f == nil || f.Code != llm.CodeMalformed || len(got) != 0 {
+		t.Errorf("an event without end: %v", f)
+	}
+	s := llmtest.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		line := append(bytes.Repeat([]byte(":"), 1<<20), '\n')
+		for range limits.LLMAnswer/(1<<20) + 1 {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	})
+	f = Post{URL: s.URL}.Do(context.Background(), func(Event) bool { return true })
+	if f == nil || f.Code != llm.CodeMalformed {
+		t.Errorf("an answer without end: %v", f)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
+
+// TestStallBeforeHeaders: a server that accepts and says nothing.
+func TestStallBeforeHeaders(t *testing.T) {
+	s := llmtest.Serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	f := Post{URL: s.URL, Idle: 50 * time.Millisecond}.Do(context.Background(), nil)
+	if f == nil || f.Code != llm.CodeTimeout {
+		t.Errorf("failure %v", f)
+	}
+}
+
+func TestErrorTextIsBounded(t *testing.T) {
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": strings.Repeat("x\x1b[2J", 10_000)}})
+	f := Refused(500, http.Header{}, body)
+	if len([]rune(f.Message)) > limits.ErrorText || strings.Contains(f.Message, "\x1b") {
+		t.Errorf("%d characters: %.100q", len(f.Message), f.Message)
+	}
+}
+
+func FuzzErrorText(f *testing.F) {
+	for _, e := range llmtest.Errors(f) {
+		f.Add([]byte(e.Body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if r := Refused(429, http.Header{}, body); r.Code == "" || r.Message == "" {
+			t.Errorf("%q: %+v", body, r)
+		}
+		InStream(body)
+	})
+}
