@@ -106,7 +106,7 @@ func (f *fold) take(e Event, data lossless.Value, lookup func(int64) Event) erro
 	case TypeChunk:
 		return f.inStep(data)
 	case TypeUser:
-		return f.user(e)
+		return f.user(e, data)
 	case TypeAssistant:
 		return f.assistant(e, data)
 	case TypeCall:

@@ -11,9 +11,9 @@ import (
 )
 
 // user takes in a user/message.
-func (f *fold) user(e Event) error {
-	var m message.Message
-	if err := unmarshal(e.Data(), &m); err != nil {
+func (f *fold) user(e Event, data lossless.Value) error {
+	m, err := message.Read(data)
+	if err != nil {
 		return err
 	}
 	if err := m.Check(); err != nil {
@@ -65,18 +65,15 @@ func (f *fold) assistant(e Event, data lossless.Value) error {
 	if err := f.inStep(data); err != nil {
 		return err
 	}
-	var p AssistantMessage
-	if err := unmarshal(e.Data(), &p); err != nil {
+	m, err := readMessage(data)
+	if err != nil {
 		return err
 	}
-	if err := p.Message.Check(); err != nil {
-		return err
-	}
-	if p.Message.Role != message.Assistant {
+	if m.Role != message.Assistant {
 		return errors.New("the role of an assistant/message is assistant")
 	}
-	blocks := p.Message.Calls()
-	n := node{seq: e.Seq, kind: TypeAssistant, calls: len(blocks) > 0, msg: p.Message}
+	blocks := m.Calls()
+	n := node{seq: e.Seq, kind: TypeAssistant, calls: len(blocks) > 0, msg: m}
 	switch e.op.Kind {
 	case Insert:
 		return errors.New("only a user/message is inserted")
@@ -99,6 +96,16 @@ func (f *fold) assistant(e Event, data lossless.Value) error {
 	f.answered, f.calls, f.called, f.resulted = true, calls, 0, 0
 	f.surface.append(n)
 	return nil
+}
+
+// readMessage reads the message in a payload, and checks it.
+func readMessage(data lossless.Value) (message.Message, error) {
+	v, _ := data.Get("message")
+	m, err := message.Read(v)
+	if err == nil {
+		err = m.Check()
+	}
+	return m, err
 }
 
 // call takes in a tool/call: the next block of the answer, as it is there.
@@ -132,12 +139,8 @@ func (f *fold) call(data lossless.Value) error {
 // result takes in a tool/result: of the next call that has none, or the pruned
 // form of an earlier one.
 func (f *fold) result(e Event, data lossless.Value, lookup func(int64) Event) error {
-	var p Result
-	if err := unmarshal(e.Data(), &p); err != nil {
-		return err
-	}
-	m := p.Message
-	if err := m.Check(); err != nil {
+	m, err := readMessage(data)
+	if err != nil {
 		return err
 	}
 	if len(m.Content) != 1 || m.Content[0].Type != message.ResultBlock {
@@ -168,7 +171,9 @@ func (f *fold) result(e Event, data lossless.Value, lookup func(int64) Event) er
 	if id != want.id {
 		return fmt.Errorf("the next result is that of call %q, not of %q; results have the order of the calls", plain.Name(want.id), plain.Name(id))
 	}
-	if f.resulted >= f.called && (p.Error == nil || p.Error.Code != CodeNotStarted) {
+	failure, _ := data.Get("error")
+	code, _ := failure.Get("code")
+	if f.resulted >= f.called && code.Str() != CodeNotStarted {
 		return fmt.Errorf("call %q has no tool/call; its result needs the error code %s", plain.Name(id), CodeNotStarted)
 	}
 	n.owner = want.owner
