@@ -15,7 +15,12 @@
 // runs is counted against [limits.AbandonedCalls]. What the engine cannot
 // interrupt ends with the worker: a report that an entry is stuck, or silence
 // on a ping, kills the process. Its VMs die; their hosts are told with
-// [Host.Died] and who was to blame.
+// [Host.Died] and who was to blame: only what a crash itself says, and how much
+// memory each mount held, counts for that; a worker that was ended from outside
+// ended for nobody's fault.
+//
+// While a call waits for something that has a limit of its own, its time for the
+// whole can stand still: see [VM.Hold].
 //
 // # Ownership and concurrency
 //
