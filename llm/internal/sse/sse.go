@@ -135,8 +135,8 @@ func Read(body io.Reader, each func(Event) bool) *llm.Failure {
 		each(Event{Data: whole, Whole: true})
 		return nil
 	}
-	lines := &lineReader{r: r}
-	for ev, err := range gosse.Read(lines, &gosse.ReadConfig{MaxEventSize: limits.LLMEvent}) {
+	events := &eventReader{r: r}
+	for ev, err := range gosse.Read(events, &gosse.ReadConfig{MaxEventSize: limits.LLMEvent + 64}) {
 		if errors.Is(err, bufio.ErrTooLong) {
 			return llm.Fail(llm.CodeMalformed, "an event of the answer has more than %d bytes", limits.LLMEvent)
 		}
@@ -147,7 +147,7 @@ func Read(body io.Reader, each func(Event) bool) *llm.Failure {
 		if data == "" || data[0] == ':' { // a heartbeat, or a comment that a proxy sent as data
 			continue
 		}
-		if !each(Event{Type: ev.Type, Data: []byte(data), Last: lines.ended}) {
+		if !each(Event{Type: ev.Type, Data: []byte(data), Last: events.ended}) {
 			return nil
 		}
 	}
@@ -184,44 +184,84 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineReader passes lines on to the parser, as the protocol has them: lines that
-// begin with "error:" or with a brace become an event of their own, and at the
-// end there is always a blank line.
-type lineReader struct {
+// eventReader hands the parser whole events: it looks at the beginning of an
+// event again with every read, so pieces of a long one would cost quadratic time.
+// Lines that begin with "error:" or with a brace become an event of their own,
+// and at the end there is always a blank line.
+type eventReader struct {
 	r     *bufio.Reader
-	rest  []byte
-	mid   bool // the rest of a long line follows
+	event []byte
+	rest  []byte // of event, not handed out yet
+	prev  byte
 	ended bool
 }
 
-func (l *lineReader) Read(p []byte) (int, error) {
-	for len(l.rest) == 0 {
-		if l.ended {
+func (e *eventReader) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		if e.ended {
 			return 0, io.EOF
 		}
-		line, err := l.r.ReadSlice('\n')
-		switch {
-		case err == nil, errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF):
-			l.ended = true
-			line = append(bytes.Clone(line), "\n\n"...)
-		default:
+		if err := e.next(); err != nil {
 			return 0, err
 		}
-		if !l.mid {
-			switch {
-			case bytes.HasPrefix(line, []byte("error:")):
-				line = append([]byte("event: error\ndata:"), line[len("error:"):]...)
-			case len(line) > 0 && line[0] == '{':
-				line = append([]byte("data:"), line...)
-			}
-		}
-		l.mid = errors.Is(err, bufio.ErrBufferFull)
-		l.rest = line
 	}
-	n := copy(p, l.rest)
-	l.rest = l.rest[n:]
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
 	return n, nil
+}
+
+// next reads up to and with the next blank line. Lines end with LF, CR or both.
+func (e *eventReader) next() error {
+	e.event = e.event[:0]
+	start := 0
+	for {
+		b, err := e.r.ReadByte()
+		if errors.Is(err, io.EOF) {
+			e.ended = true
+			e.line(start)
+			e.event = append(e.event, "\n\n"...)
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if len(e.event) > limits.LLMEvent {
+			return bufio.ErrTooLong
+		}
+		joined := b == '\n' && e.prev == '\r' // one line end of two bytes
+		e.prev = b
+		if (b == '\n' || b == '\r') && !joined {
+			blank := len(e.event) == start
+			e.line(start)
+			e.event = append(e.event, b)
+			if blank {
+				break
+			}
+			start = len(e.event)
+			continue
+		}
+		e.event = append(e.event, b)
+		if joined {
+			start = len(e.event)
+		}
+	}
+	e.rest = e.event
+	return nil
+}
+
+// line rewrites the line that begins at start where servers leave the protocol.
+func (e *eventReader) line(start int) {
+	var begin, cut string
+	switch line := e.event[start:]; {
+	case bytes.HasPrefix(line, []byte("error:")):
+		begin, cut = "event: error\ndata:", "error:"
+	case len(line) > 0 && line[0] == '{':
+		begin = "data:"
+	default:
+		return
+	}
+	rest := bytes.Clone(e.event[start+len(cut):])
+	e.event = append(append(e.event[:start], begin...), rest...)
 }
 
 // transport makes a failure of an error of the network. No URL is in it.

@@ -48,6 +48,9 @@ func TestRead(t *testing.T) {
 		{"whole", " \n {\"a\":\n1}\n", []string{"{\"a\":\n1}"}},
 		{"nothing", "", nil},
 		{"html", "<html>\n<p>data: no</p>\n", nil},
+		{"errorFieldCRLF", "event: x\r\nerror: 1\r\n\r\ndata: 2\r\n\r\n", []string{"error 1", "2"}},
+		{"errorFieldLast", "error: {}", []string{"error {}"}},
+		{"mixedEnds", "data: 1\r\n\ndata: 2\n\rdata: 3\r\n\r\n", []string{"1", "2", "3"}},
 		{"longLine", "data: " + strings.Repeat("é", 50_000) + "\n\n", []string{strings.Repeat("é", 50_000)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,7 +70,7 @@ func TestReadBounds(t *testing.T) {
 		t.Errorf("an event without end: %v", f)
 	}
 	s := llmtest.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		line := append(bytes.Repeat([]byte(":"), 1<<20), '\n')
+		line := append(bytes.Repeat([]byte(":"), 1<<20), "\n\n"...)
 		for range limits.LLMAnswer/(1<<20) + 1 {
 			if _, err := w.Write(line); err != nil {
 				return
@@ -103,6 +106,19 @@ func TestErrorTextIsBounded(t *testing.T) {
 	f := Refused(500, http.Header{}, body)
 	if len([]rune(f.Message)) > limits.ErrorText || strings.Contains(f.Message, "\x1b") {
 		t.Errorf("%d characters: %.100q", len(f.Message), f.Message)
+	}
+}
+
+// BenchmarkLongEvent: the time of an event grows with its length and no faster.
+func BenchmarkLongEvent(b *testing.B) {
+	for _, n := range []int{64 << 10, 4 << 20} {
+		body := append(append([]byte("data: "), bytes.Repeat([]byte("x"), n)...), "\n\n"...)
+		b.Run(fmt.Sprintf("bytes=%d", n), func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				_ = Read(bytes.NewReader(body), func(Event) bool { return true })
+			}
+		})
 	}
 }
 
