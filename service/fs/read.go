@@ -60,8 +60,11 @@ func (p *plugin) ReadBytes(ctx context.Context, target Path, o *ReadBytesOptions
 	defer at.close()
 	defer done(f)
 	if o.Offset > 0 {
-		if _, err := f.Seek(o.Offset, io.SeekStart); err != nil {
+		// Beyond what the file system can address, seeking fails; nothing is there either.
+		if _, err := f.Seek(o.Offset, io.SeekStart); err != nil && o.Offset <= at.info.Size() {
 			return nil, k.wrap(err)
+		} else if err != nil {
+			o = &ReadBytesOptions{Offset: o.Offset, Length: new(int64)}
 		}
 	}
 	size := max(at.info.Size()-o.Offset, 0)

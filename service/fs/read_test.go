@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,7 @@ func TestReadBytes(t *testing.T) {
 		{"part", &ReadBytesOptions{Offset: 2, Length: ptr(int64(3))}, "234", ""},
 		{"over_the_end", &ReadBytesOptions{Offset: 8, Length: ptr(int64(30))}, "89", ""},
 		{"beyond", &ReadBytesOptions{Offset: 100}, "", ""},
+		{"beyond_every_file", &ReadBytesOptions{Offset: math.MaxInt64}, "", ""},
 		{"nothing", &ReadBytesOptions{Length: ptr(int64(0))}, "", ""},
 		{"negative_offset", &ReadBytesOptions{Offset: -1}, "", CodeInvalidArgument},
 		{"negative_length", &ReadBytesOptions{Length: ptr(int64(-1))}, "", CodeInvalidArgument},
