@@ -91,7 +91,11 @@ func (r *Reader) scan() (string, bool) {
 		return "", false
 	}
 	r.line++
-	return r.lines.Text(), true
+	line := r.lines.Text()
+	if r.line == 1 {
+		line = strings.TrimPrefix(line, "\ufeff") // some editors begin a file with it
+	}
+	return line, true
 }
 
 func (r *Reader) end() error {
@@ -174,7 +178,10 @@ func whole(text json.RawMessage, c *Call) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&members); err != nil {
+	var wrong *json.UnmarshalTypeError
+	if err := d.Decode(&members); errors.As(err, &wrong) {
+		return fmt.Errorf("%q of a call as JSON must be a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
+	} else if err != nil {
 		return fmt.Errorf(`a call as JSON has "name" and "arguments" only: %s`, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if members.Name == "" {

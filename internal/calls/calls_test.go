@@ -37,6 +37,7 @@ func TestCalls(t *testing.T) {
 	}{
 		{"nothing", "\n  \n# a comment\n", nil},
 		{"name", "cordis_inspect", []Call{{Line: 1, Name: "cordis_inspect"}}},
+		{"byte_order_mark", "\ufeffa\n", []Call{{Line: 1, Name: "a"}}},
 		{"name_in_space", "\r\n  tools/list \t\r\n", []Call{{Line: 2, Name: "tools/list"}}},
 		{"arguments", `a {"x": [1.0, "}"]}  `, []Call{{Line: 1, Name: "a", Arguments: []byte(`{"x": [1.0, "}"]}`)}}},
 		{"arguments_at_once", `a{}`, []Call{{Line: 1, Name: "a", Arguments: []byte(`{}`)}}},
@@ -69,6 +70,7 @@ func TestSyntax(t *testing.T) {
 		{"json_bad", `a {x: 1}`, "line 1: the arguments of a are no JSON object"},
 		{"json_list", `["a"]`, "there is no name of a tool"},
 		{"json_other", `{"tool":"a"}`, `"name" and "arguments" only: unknown field "tool"`},
+		{"json_name_number", `{"name":5}`, `"name" of a call as JSON must be a string, not a number`},
 		{"json_no_name", `{"arguments":{}}`, `needs the "name"`},
 		{"json_no_object", `{"name":"a","arguments":[1]}`, `"arguments" of a must be an object`},
 		{"rest", `a {} b`, `"b" follows where the call has ended; a call is NAME,`},
