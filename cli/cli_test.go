@@ -54,6 +54,7 @@ func TestUsage(t *testing.T) {
 		{"duration_low", []string{"mcp", "--vm-timeout=-1s"}, 2, "from 1ms to 1m0s"},
 		{"memory", []string{"mcp", "--memory", "9999999"}, 2, "from 16 to 2048"},
 		{"service", []string{"mcp", "--services", "fs,ftp"}, 2, `there is no service "ftp"; choose among bash, fs, kv, log, web, or none`},
+		{"service_empty", []string{"tool", "--services", ""}, 2, "needs names"},
 		{"service_none", []string{"tool", "--services", "none,fs"}, 2, "none stands alone"},
 		{"root", []string{"mcp", "--root", "no/such"}, 2, "--root: there is no folder"},
 		{"root_file", []string{"inspect", "--read-only-root", "cli_test.go"}, 2, "cli_test.go is no folder"},

@@ -126,6 +126,9 @@ func (o *mountOptions) checkServices() error {
 	if len(o.services) > 1 && slices.Contains(o.services, noServices) {
 		return fmt.Errorf("--services: %s stands alone", noServices)
 	}
+	if len(o.services) == 0 {
+		return fmt.Errorf("--services: it needs names, and got an empty one; choose among %s, or %s", strings.Join(serviceNames(), ", "), noServices)
+	}
 	for _, name := range names {
 		if !slices.Contains(serviceNames(), name) {
 			return fmt.Errorf("--services: there is no service %q; choose among %s, or %s (timer and tools are always there)",
