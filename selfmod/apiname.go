@@ -48,6 +48,9 @@ func (t *toolset) apiOne(name string) (string, error) {
 	if typ, ok := catalog.LookupType(service); ok { // or a member of its objects
 		return apiType(typ), nil
 	}
+	if _, ok := catalog.LookupEvent(key); ok {
+		return "", fmt.Errorf("%q is an event%s", plain.Name(key), nameNot(key))
+	}
 	near := didYouMean(key, apiNames(key, live))
 	if near == "" {
 		near = "; what runs: " + listed(runningNames(live), rowMembers)

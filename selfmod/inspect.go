@@ -117,9 +117,14 @@ func several(list string, one func(name string) (string, error)) (string, error)
 		return one(list) // a call with arguments is one name
 	}
 	var b strings.Builder
-	asked := strings.Split(list, ",")
-	for i := range asked {
-		asked[i] = strings.TrimSpace(asked[i])
+	var asked []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(asked, name) {
+			asked = append(asked, name)
+		}
+	}
+	if len(asked) == 0 {
+		return one(list)
 	}
 	for i, name := range asked {
 		text, err := one(name)

@@ -205,11 +205,16 @@ func TestSeveralNames(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	ask("events", "tools/change, fs/write-intent")
-	long := ask("api", strings.Repeat("fs, ", 20)+"kv")
-	if !strings.Contains(long, "(cut: there was no room for fs, fs") || !strings.HasSuffix(long, "ask for the rest in a call of its own)") {
+	if got, want := headings(ask("api", "kv,, bash.run , kv,")), []string{"api: kv", "api: bash.run"}; !slices.Equal(got, want) {
+		t.Errorf("with empty ones and one twice: %q", got)
+	}
+	long := ask("api", "fs, bash, web, timer, kv, log, tools")
+	if !strings.Contains(long, "(cut: there was no room for kv, log, tools;") || !strings.HasSuffix(long, "ask for the rest in a call of its own)") {
 		t.Errorf("it does not say what is missing: %s", long[len(long)-300:])
 	}
 	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": "kv, nothing_like_it"}), `no catalogued service named "nothing_like_it"`)
+	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": " , "}), `no catalogued service named`)
+	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": "fs/read-intent"}), `"fs/read-intent" is an event; ask with what:"events" name:"fs/read-intent"`)
 }
 
 // TestMembersOfMounts: a service that a plugin provides has no entry, and its
