@@ -1,9 +1,11 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/session/message"
 )
@@ -146,4 +148,176 @@ func without(v lossless.Value, key string) lossless.Value {
 		}
 	}
 	return lossless.Obj(kept...)
+}
+
+// user takes in a user/message.
+func (f *fold) user(e Event, data lossless.Value) error {
+	m, err := message.Read(data)
+	if err != nil {
+		return err
+	}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	if m.Role != message.User {
+		return errors.New("the role of a user/message is user")
+	}
+	for _, b := range m.Content {
+		if b.Type == message.ResultBlock {
+			return errors.New("a tool-result is the message of a tool/result")
+		}
+	}
+	if len(m.Content) == 0 && e.op.Kind != Replace {
+		return errors.New("its content is empty, which only a replace may have: it removes")
+	}
+	n := node{seq: e.Seq, kind: TypeUser, msg: m}
+	switch e.op.Kind {
+	case Insert:
+		return f.surface.insert(n, e.op.Start)
+	case Replace:
+		return f.replace(n, e)
+	}
+	if f.stepOpen && f.resulted < len(f.calls) {
+		return fmt.Errorf("call %q has no result yet; nothing comes between an answer and its results", plain.Name(f.calls[f.resulted].id))
+	}
+	f.surface.append(n)
+	return nil
+}
+
+// replace keeps what the open step still needs on the surface.
+func (f *fold) replace(n node, e Event) error {
+	if len(f.calls) > f.resulted {
+		from, to, err := f.surface.span(e.op)
+		if err != nil {
+			return err
+		}
+		for _, shadowed := range f.surface.nodes[from:to] {
+			if shadowed.seq == f.calls[0].owner {
+				return fmt.Errorf("event %d holds calls without a result; they have to be answered first", shadowed.seq)
+			}
+		}
+	}
+	return f.surface.replace(n, e.op, e.sources)
+}
+
+// assistant takes in an assistant/message and what it calls.
+func (f *fold) assistant(e Event, data lossless.Value) error {
+	if err := f.inStep(data); err != nil {
+		return err
+	}
+	m, err := readMessage(data)
+	if err != nil {
+		return err
+	}
+	if m.Role != message.Assistant {
+		return errors.New("the role of an assistant/message is assistant")
+	}
+	blocks := m.Calls()
+	n := node{seq: e.Seq, kind: TypeAssistant, calls: len(blocks) > 0, msg: m}
+	switch e.op.Kind {
+	case Insert:
+		return errors.New("only a user/message is inserted")
+	case Replace:
+		if n.calls {
+			return errors.New("an answer that replaces others may not call tools")
+		}
+		return f.replace(n, e)
+	}
+	if f.answered {
+		return fmt.Errorf("step %d of turn %d has its answer", f.step, f.turn)
+	}
+	calls := make([]call, len(blocks))
+	for i, b := range blocks {
+		if slices.ContainsFunc(calls[:i], func(c call) bool { return c.id == b.ID }) {
+			return fmt.Errorf("two calls have the id %q; give each one its own", plain.Name(b.ID))
+		}
+		calls[i] = call{b.ID, b.Name, b.Arguments, e.Seq}
+	}
+	f.answered, f.calls, f.called, f.resulted = true, calls, 0, 0
+	f.surface.append(n)
+	return nil
+}
+
+// readMessage reads the message in a payload, and checks it.
+func readMessage(data lossless.Value) (message.Message, error) {
+	v, _ := data.Get("message")
+	m, err := message.Read(v)
+	if err == nil {
+		err = m.Check()
+	}
+	return m, err
+}
+
+// call takes in a tool/call: the next block of the answer, as it is there.
+func (f *fold) call(data lossless.Value) error {
+	if err := f.inStep(data); err != nil {
+		return err
+	}
+	id, _ := data.Get("callId")
+	name, _ := data.Get("name")
+	args, _ := data.Get("arguments")
+	text, ok := message.ReadText(args)
+	if !ok {
+		return errors.New("arguments is a text")
+	}
+	// A call whose result says that it was not started has no tool/call.
+	next := max(f.called, f.resulted)
+	if next >= len(f.calls) {
+		return fmt.Errorf("the answer of step %d of turn %d has %d calls, and all were made", f.step, f.turn, len(f.calls))
+	}
+	want := f.calls[next]
+	if id.Str() != want.id {
+		return fmt.Errorf("the next call of the answer is %q, not %q", plain.Name(want.id), plain.Name(id.Str()))
+	}
+	if name.Str() != want.name || text != want.args {
+		return fmt.Errorf("call %q has another name or other arguments than the answer says", plain.Name(want.id))
+	}
+	f.called = next + 1
+	return nil
+}
+
+// result takes in a tool/result: of the next call that has none, or the pruned
+// form of an earlier one.
+func (f *fold) result(e Event, data lossless.Value, lookup func(int64) Event) error {
+	m, err := readMessage(data)
+	if err != nil {
+		return err
+	}
+	if len(m.Content) != 1 || m.Content[0].Type != message.ResultBlock {
+		return errors.New("the message of a tool/result holds one tool-result block")
+	}
+	n := node{seq: e.Seq, kind: TypeResult, msg: m}
+	switch e.op.Kind {
+	case Insert:
+		return errors.New("only a user/message is inserted")
+	case Replace:
+		if e.op.Start >= e.Seq {
+			return fmt.Errorf("event %d is not before it", e.op.Start)
+		}
+		old, err := lossless.Parse([]byte(lookup(e.op.Start).Data()))
+		if err != nil {
+			return err
+		}
+		return f.surface.prune(n, e.op, e.sources, old, data)
+	}
+	if err := f.inStep(data); err != nil {
+		return err
+	}
+	id := m.Content[0].CallID
+	if f.resulted >= len(f.calls) {
+		return fmt.Errorf("call %q: no call of the step waits for a result", plain.Name(id))
+	}
+	want := f.calls[f.resulted]
+	if id != want.id {
+		return fmt.Errorf("the next result is that of call %q, not of %q; results have the order of the calls", plain.Name(want.id), plain.Name(id))
+	}
+	failure, _ := data.Get("error")
+	code, _ := failure.Get("code")
+	if f.resulted >= f.called && code.Str() != CodeNotStarted {
+		return fmt.Errorf("call %q has no tool/call; its result needs the error code %s", plain.Name(id), CodeNotStarted)
+	}
+	n.owner = want.owner
+	f.resulted++
+	f.surface.append(n)
+	return nil
 }
