@@ -119,6 +119,70 @@ func TestText(t *testing.T) {
 	})
 }
 
+// randomText makes values of all sorts from a seed, with a check that is as strict as
+// __text, and says which of them __text gets wrong.
+const randomText = `(() => {
+	let seed = 1
+	const next = (n) => { seed = (seed * 1103515245 + 12345) & 0x7fffffff; return (seed >> 8) % n }
+	const strings = ['', 'a', 'key', 'é', 'Ω', '\ud83d', '😀', 'a"b', '\n', '__proto__', 'length', 'x'.repeat(300), '-1', '1x']
+	const odd = [undefined, NaN, -0, Infinity, 10n, Symbol('s'), () => 1, new Date(0), /x/, new Map(), new (class A { a = 1 })(), [1, , 2], Object.assign([1], { x: 1 }), { 7: 1 }, { get a() { return 1 } }, Object.defineProperty({}, 'h', { value: 1 }), { [Symbol('k')]: 1 }]
+	const leaf = () => [null, true, false, next(100), -next(1000), next(1000) / 8, 1e21 * (1 + next(9)), 1e-7 * (1 + next(9)), next(2) * 2 ** 40 + 1, strings[next(strings.length)], strings[next(strings.length)] + next(9)][next(11)]
+	const value = (depth) => {
+		if (next(60) === 0) return odd[next(odd.length)]
+		if (depth === 0 || next(3) === 0) return leaf()
+		const n = next(8) === 0 ? 20 + next(30) : next(5)
+		if (next(2) === 0) {
+			const a = []
+			for (let i = 0; i < n; i++) a[i] = value(depth - 1)
+			if (next(4) === 0) a.pop()
+			return next(3) === 0 ? Object.freeze(a) : a
+		}
+		const o = next(6) === 0 ? Object.create(null) : {}
+		for (let i = 0; i < n; i++) Object.defineProperty(o, strings[next(strings.length)].slice(0, 9) + (next(2) ? 'k' + i : ''), { value: value(depth - 1), enumerable: true, configurable: true, writable: next(2) === 0 })
+		if (next(3) === 0) for (const k of Object.keys(o)) if (next(2) === 0) delete o[k]
+		if (next(4) === 0) o.last = next(10)
+		return next(3) === 0 ? Object.freeze(o) : o
+	}
+	const plain = (v) => {
+		switch (typeof v) {
+			case 'string': case 'boolean': return true
+			case 'number': return Number.isFinite(v) && !Object.is(v, -0)
+			case 'object': break
+			default: return false
+		}
+		if (v === null) return true
+		const keys = Reflect.ownKeys(v), proto = Object.getPrototypeOf(v)
+		if (Array.isArray(v)) return proto === Array.prototype && keys.length === v.length + 1 && keys.slice(0, -1).every((k, i) => k === String(i) && plain(v[i]))
+		if (proto !== Object.prototype && proto !== null) return false
+		return keys.every((k) => { const d = typeof k === 'string' && !/^[0-9]/.test(k) && Reflect.getOwnPropertyDescriptor(v, k); return d && d.enumerable && 'value' in d && plain(d.value) })
+	}
+	return (from, n) => {
+		seed = from
+		let yes = 0
+		for (let i = 0; i < n; i++) {
+			const v = value(3), text = __text(v), want = plain(v) ? JSON.stringify(v) : undefined
+			if (text !== want) return 'got ' + text + ', want ' + want
+			yes += text === undefined ? 0 : 1
+			const back = text === undefined ? undefined : __data(text)
+			if (back !== undefined && __text(back) !== text) return 'read otherwise: ' + text
+		}
+		return yes > n / 10 && yes < n * 9 / 10 ? 'right' : 'one-sided: ' + yes
+	}
+})()`
+
+func TestTextOfRandomValues(t *testing.T) {
+	if raceEnabled {
+		t.Skip("too slow under the race detector")
+	}
+	vm := open(t, Options{})
+	holdFunction(t, vm, randomText)
+	for seed := range 8 {
+		if got, _, err := vm.Call(seed+1, 100); got != "right" || err != nil {
+			t.Errorf("seed %d: %.2000s %v", seed, got, err)
+		}
+	}
+}
+
 // dataCheck holds a function that reads a text both ways and says what differs.
 const dataCheck = `(text) => {
 	const same = (a, b) => {
