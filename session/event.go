@@ -273,7 +273,9 @@ func parseChunk(line string) (Event, lossless.Value, bool) {
 func validObject(text string) bool {
 	buf := make([]byte, 0, 512)
 	buf = append(append(buf, '{'), text...)
-	return json.Valid(buf) && bytes.Count(buf, []byte{'{'}) < limits.Depth
+	// Brackets in texts count too: then the strict parser decides.
+	brackets := bytes.Count(buf, []byte{'{'}) + bytes.Count(buf, []byte{'['})
+	return brackets < limits.Depth/2 && json.Valid(buf)
 }
 
 // cutCount takes a canonical integer of at most 15 digits from the front.

@@ -43,7 +43,7 @@ type Session struct {
 	mu    sync.Mutex // guards what follows; a leaf
 	timer *time.Timer
 	ended bool
-	err   error // of the last batch that was written by itself
+	err   error // of the last batch
 }
 
 // NewSession is for stores: it joins a log, of which the first durable events are
@@ -137,10 +137,7 @@ func (s *Session) flushByItself() {
 	if ended {
 		return
 	}
-	err := s.Checkpoint(context.Background()) // ends when the store's write does
-	s.mu.Lock()
-	s.err = err
-	s.mu.Unlock()
+	_ = s.Checkpoint(context.Background()) // ends when the store's write does; Err tells
 }
 
 // Checkpoint returns when everything that was appended before the call is
@@ -150,17 +147,37 @@ func (s *Session) flushByItself() {
 //
 // After an error nothing is lost: the events are in memory, and the next
 // Checkpoint tries again. What the caller was about to do must not happen.
+//
+// ctx bounds the wait for a batch that is being written, and nothing else: a
+// checkpoint that does not have to wait is made after a cancellation too.
 func (s *Session) Checkpoint(ctx context.Context) error {
-	select {
-	case s.flushing <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("checkpoint session %s: %w", s.meta.ID, ctx.Err())
-	}
-	defer func() { <-s.flushing }()
-	if err := s.flush(); err != nil {
+	if err := s.lockFlush(ctx); err != nil {
 		return fmt.Errorf("checkpoint session %s: %w", s.meta.ID, err)
 	}
-	return nil
+	defer func() { <-s.flushing }()
+	err := s.flush()
+	if err != nil {
+		err = fmt.Errorf("checkpoint session %s: %w", s.meta.ID, err)
+	}
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+	return err
+}
+
+// lockFlush takes the token, at once if it is there.
+func (s *Session) lockFlush(ctx context.Context) error {
+	select {
+	case s.flushing <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.flushing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // flush writes what is new. The caller has the token.
@@ -185,8 +202,8 @@ func (s *Session) isEnded() bool {
 	return s.ended
 }
 
-// Err returns why the last batch that was written by itself was not written; nil
-// if it was. A Checkpoint says it too.
+// Err returns why the last batch, of a Checkpoint or by itself, was not written;
+// nil if it was.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,10 +255,8 @@ func CheckAttachment(hash string, data []byte) error {
 // unless ctx ended first, while another batch was being written: then Close may
 // be called again. A second Close does nothing.
 func (s *Session) Close(ctx context.Context) error {
-	select {
-	case s.flushing <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("close session %s: %w", s.meta.ID, ctx.Err())
+	if err := s.lockFlush(ctx); err != nil {
+		return fmt.Errorf("close session %s: %w", s.meta.ID, err)
 	}
 	defer func() { <-s.flushing }()
 	if s.isEnded() {
