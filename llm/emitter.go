@@ -17,7 +17,6 @@ type Emitter struct {
 	usage  *Usage
 	bytes  int
 	done   bool
-	failed *Failure
 }
 
 type emitted struct {

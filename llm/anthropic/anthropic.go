@@ -42,6 +42,15 @@ type Options struct {
 	UserAgent string
 }
 
+// KnownModels are models of Anthropic's own API; others are taken by name too.
+func KnownModels() []llm.Model {
+	return []llm.Model{made("claude-sonnet-4-6"), made("claude-opus-4-6"), made("claude-haiku-4-5")}
+}
+
+func made(name string) llm.Model {
+	return llm.Model{Name: name, ContextWindow: 200_000, MaxTokens: maxTokens, Images: true, Efforts: []string{llm.EffortOff, "low", "medium", "high", "max"}}
+}
+
 // Adapter speaks to one server. It may be used from any goroutine.
 type Adapter struct {
 	opt Options
@@ -78,7 +87,7 @@ func (a *Adapter) Model(name string) (llm.Model, error) {
 	if a.opt.Closed {
 		return llm.Model{}, llm.Fail(llm.CodeUnknownModel, "there is no model %q; there are: %s", plain.Name(name), strings.Join(names, ", "))
 	}
-	return llm.Model{Name: name, ContextWindow: 200_000, MaxTokens: maxTokens, Images: true, Efforts: []string{llm.EffortOff, "low", "medium", "high", "max"}}, nil
+	return made(name), nil
 }
 
 // Stream sends the request.

@@ -225,7 +225,7 @@ func input(arguments string) json.RawMessage {
 	if v, err := lossless.Parse([]byte(arguments)); err == nil && v.Kind() == lossless.Object {
 		return json.RawMessage(arguments)
 	}
-	return json.RawMessage(lossless.Obj(lossless.M("invalid_json", lossless.Str(arguments))).Encode())
+	return lossless.Obj(lossless.M("invalid_json", lossless.Str(arguments))).Encode()
 }
 
 // resultsFirst puts results of tools ahead of everything else in their message,

@@ -56,7 +56,7 @@ func (k Key) Reveal() string {
 	return *k.secret
 }
 
-// String, GoString, Format, MarshalText and LogValue all say (key).
+// String says (key).
 func (k Key) String() string { return hidden }
 
 // GoString says (key).

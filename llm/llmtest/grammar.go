@@ -23,9 +23,9 @@ func Collect(stream iter.Seq[llm.Chunk]) ([]llm.Chunk, llm.Answer, error) {
 // when they do not.
 func Grammar(chunks []llm.Chunk) error {
 	type block struct {
-		t            llm.BlockType
-		text, id, nm string
-		ended        bool
+		t        llm.BlockType
+		text, nm string
+		ended    bool
 	}
 	var blocks []*block
 	ending, used := false, false

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -42,7 +43,7 @@ func Serve(t testing.TB, h http.HandlerFunc) *Server {
 func (s *Server) Bodies() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return bytes2(s.bodies)
+	return slices.Clone(s.bodies)
 }
 
 // Header returns the header of the i-th request.
@@ -51,8 +52,6 @@ func (s *Server) Header(i int) http.Header {
 	defer s.mu.Unlock()
 	return s.heads[i]
 }
-
-func bytes2(in [][]byte) [][]byte { return append([][]byte(nil), in...) }
 
 // Play answers with the pieces, each sent before the next: a nil piece waits
 // until the client has gone, an empty one cuts the connection.

@@ -19,6 +19,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -140,7 +141,7 @@ func (a *Adapter) answer(ctx context.Context, e *llm.Emitter, r *llm.Request) {
 		select {
 		case l, ok := <-a.lines:
 			switch {
-			case !ok || l.err == io.EOF:
+			case !ok || errors.Is(l.err, io.EOF):
 				e.Fail(llm.Fail(llm.CodeAborted, "the input ended in the middle of the answer"))
 			case l.err != nil:
 				e.Fail(llm.Fail(llm.CodeTransport, "what was typed cannot be read: %v", l.err))

@@ -62,6 +62,16 @@ func DeepSeekModels() []llm.Model {
 	}
 }
 
+// OpenAIModels are models of OpenAI's own API; others are taken by name too.
+func OpenAIModels() []llm.Model {
+	efforts := []string{llm.EffortOff, "low", "medium", "high"}
+	return []llm.Model{
+		{Name: "gpt-5.2", ContextWindow: 400_000, Images: true, Efforts: efforts},
+		{Name: "gpt-5-mini", ContextWindow: 400_000, Images: true},
+		{Name: "gpt-4.1", ContextWindow: 1_000_000, Images: true},
+	}
+}
+
 // Adapter speaks to one server. It may be used from any goroutine.
 type Adapter struct {
 	opt     Options

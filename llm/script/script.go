@@ -97,7 +97,7 @@ func Parse(text []byte) (*Script, error) {
 		total += len(steps)
 	}
 	if total == 0 || total > limits.LLMScriptSteps {
-		return nil, fmt.Errorf("read script: it has %d steps; it needs 1 to %d, below steps:", total, limits.LLMScriptSteps)
+		return nil, fmt.Errorf("read script: it has %d steps; it needs 1 to %d", total, limits.LLMScriptSteps)
 	}
 	if err := check("steps", s.Steps); err != nil {
 		return nil, err

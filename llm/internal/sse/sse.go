@@ -34,6 +34,8 @@ type Post struct {
 	Client *http.Client  // nil is a client of this package
 	Idle   time.Duration // without a byte; 0 is limits.LLMIdle
 	Secret string        // is taken out of every failure
+
+	limit int64 // bytes of the answer; 0 is limits.LLMAnswer
 }
 
 // Event is one event of the stream, or the whole answer.
@@ -70,7 +72,7 @@ func (p Post) Do(ctx context.Context, each func(Event) bool) *llm.Failure {
 	timer := time.AfterFunc(idle, func() { cancel(ErrStalled) })
 	defer timer.Stop()
 	f := p.do(ctx, timer, idle, each)
-	if f != nil && context.Cause(ctx) == ErrStalled {
+	if f != nil && errors.Is(context.Cause(ctx), ErrStalled) {
 		f = llm.Fail(llm.CodeTimeout, "the server sent nothing for %v", idle)
 	}
 	return p.hide(f)
@@ -95,7 +97,11 @@ func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, eac
 		return transport(req.URL.Host, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body := &watched{r: io.LimitReader(res.Body, limits.LLMAnswer+1), timer: timer, idle: idle}
+	limit := p.limit
+	if limit == 0 {
+		limit = limits.LLMAnswer
+	}
+	body := &watched{r: io.LimitReader(res.Body, limit+1), timer: timer, idle: idle}
 	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(body, limits.LLMError)) // what came is all there is to tell
 		return Refused(res.StatusCode, res.Header, text)
@@ -105,8 +111,8 @@ func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, eac
 		ev.RequestID = id
 		return each(ev)
 	})
-	if body.n > limits.LLMAnswer {
-		return llm.Fail(llm.CodeMalformed, "the answer has more than %d bytes", limits.LLMAnswer)
+	if body.n > limit {
+		return llm.Fail(llm.CodeMalformed, "the answer has more than %d bytes", limit)
 	}
 	if f != nil {
 		f.RequestID = id
@@ -116,6 +122,10 @@ func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, eac
 
 // Read reads the body of an answer and calls each for every event.
 func Read(body io.Reader, each func(Event) bool) *llm.Failure {
+	return read(body, limits.LLMEvent, each)
+}
+
+func read(body io.Reader, limit int, each func(Event) bool) *llm.Failure {
 	r := bufio.NewReaderSize(body, 16<<10)
 	if bom, err := r.Peek(3); err == nil && string(bom) == "\ufeff" {
 		_, _ = r.Discard(3) // was peeked
@@ -135,10 +145,10 @@ func Read(body io.Reader, each func(Event) bool) *llm.Failure {
 		each(Event{Data: whole, Whole: true})
 		return nil
 	}
-	events := &eventReader{r: r}
-	for ev, err := range gosse.Read(events, &gosse.ReadConfig{MaxEventSize: limits.LLMEvent + 64}) {
+	events := &eventReader{r: r, limit: limit}
+	for ev, err := range gosse.Read(events, &gosse.ReadConfig{MaxEventSize: limit + 64}) {
 		if errors.Is(err, bufio.ErrTooLong) {
-			return llm.Fail(llm.CodeMalformed, "an event of the answer has more than %d bytes", limits.LLMEvent)
+			return llm.Fail(llm.CodeMalformed, "an event of the answer has more than %d bytes", limit)
 		}
 		if err != nil {
 			return transport("", err)
@@ -190,6 +200,7 @@ func (w *watched) Read(p []byte) (int, error) {
 // and at the end there is always a blank line.
 type eventReader struct {
 	r     *bufio.Reader
+	limit int // bytes of an event
 	event []byte
 	rest  []byte // of event, not handed out yet
 	prev  byte
@@ -225,7 +236,7 @@ func (e *eventReader) next() error {
 		if err != nil {
 			return err
 		}
-		if len(e.event) > limits.LLMEvent {
+		if len(e.event) > e.limit {
 			return bufio.ErrTooLong
 		}
 		joined := b == '\n' && e.prev == '\r' // one line end of two bytes

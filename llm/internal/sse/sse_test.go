@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func read(r io.Reader) (events []string, f *llm.Failure) {
+func collect(r io.Reader) (events []string, f *llm.Failure) {
 	f = Read(r, func(e Event) bool {
 		events = append(events, strings.TrimSpace(e.Type+" "+string(e.Data)))
 		return true
@@ -55,7 +55,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for name, r := range map[string]io.Reader{"whole": strings.NewReader(c.in), "bytewise": iotest.OneByteReader(strings.NewReader(c.in)), "dataErr": iotest.DataErrReader(strings.NewReader(c.in))} {
-				got, f := read(r)
+				got, f := collect(r)
 				if f != nil || fmt.Sprint(got) != fmt.Sprint(c.want) {
 					t.Errorf("%s: %.200q, %v; want %.200q", name, got, f, c.want)
 				}
@@ -65,19 +65,21 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadBounds(t *testing.T) {
-	got, f := read(io.MultiReader(strings.NewReader("data: "), io.LimitReader(zeros{}, limits.LLMEvent+1)))
-	if f == nil || f.Code != llm.CodeMalformed || len(got) != 0 {
+	const limit = 100_000
+	none := func(Event) bool { t.Error("an event came out"); return true }
+	f := read(io.MultiReader(strings.NewReader("data: "), io.LimitReader(zeros{}, limit+1)), limit, none)
+	if f == nil || f.Code != llm.CodeMalformed {
 		t.Errorf("an event without end: %v", f)
 	}
 	s := llmtest.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		line := append(bytes.Repeat([]byte(":"), 1<<20), "\n\n"...)
-		for range limits.LLMAnswer/(1<<20) + 1 {
+		line := append(bytes.Repeat([]byte(":"), 1<<10), "\n\n"...)
+		for range limit/(1<<10) + 1 {
 			if _, err := w.Write(line); err != nil {
 				return
 			}
 		}
 	})
-	f = Post{URL: s.URL}.Do(context.Background(), func(Event) bool { return true })
+	f = Post{URL: s.URL, limit: limit}.Do(context.Background(), none)
 	if f == nil || f.Code != llm.CodeMalformed {
 		t.Errorf("an answer without end: %v", f)
 	}
