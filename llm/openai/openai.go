@@ -62,8 +62,8 @@ func DeepSeekModels() []llm.Model {
 	}
 }
 
-// OpenAIModels are models of OpenAI's own API; others are taken by name too.
-func OpenAIModels() []llm.Model {
+// Models are models of OpenAI's own API; others are taken by name too.
+func Models() []llm.Model {
 	efforts := []string{llm.EffortOff, "low", "medium", "high"}
 	return []llm.Model{
 		{Name: "gpt-5.2", ContextWindow: 400_000, Images: true, Efforts: efforts},

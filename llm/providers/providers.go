@@ -75,7 +75,7 @@ func New(provider string, opt Options) (llm.Adapter, error) {
 		a, err = openai.New(openai.Options{BaseURL: or(baseURL, openai.DeepSeekURL), Dialect: openai.DeepSeek, Key: key,
 			Known: openai.DeepSeekModels(), Idle: opt.Idle, UserAgent: opt.UserAgent})
 	case OpenAI:
-		a, err = openai.New(openai.Options{BaseURL: or(baseURL, openai.OpenAIURL), Key: key, Known: openai.OpenAIModels(), Idle: opt.Idle, UserAgent: opt.UserAgent})
+		a, err = openai.New(openai.Options{BaseURL: or(baseURL, openai.OpenAIURL), Key: key, Known: openai.Models(), Idle: opt.Idle, UserAgent: opt.UserAgent})
 	case Anthropic:
 		a, err = anthropic.New(anthropic.Options{BaseURL: baseURL, Key: key, Known: anthropic.KnownModels(), Idle: opt.Idle, UserAgent: opt.UserAgent})
 	case Script:
