@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -274,6 +275,8 @@ func (k *call) wrap(err error) error {
 		return k.failFor(err, CodeInvalidArgument, "a name in it is too long for the file system")
 	case errors.Is(err, syscall.ELOOP):
 		return k.failFor(err, CodeIO, "its symbolic links lead in a circle, or it was replaced by a link meanwhile")
+	case strings.HasSuffix(err.Error(), "path escapes from parent"): // of os.Root, which exports no value for it
+		return k.failFor(err, CodeSandboxDenied, "it was replaced meanwhile by a symbolic link that leads out of its folder")
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return k.failFor(err, CodeIO, "too many files are open; end watches and streams that are not needed, then try again")
 	case errors.Is(err, os.ErrClosed):

@@ -456,3 +456,21 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// TestSwappedMeanwhile: what the system refuses because a link that leads out came
+// in between is told as any other way out.
+func TestSwappedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	k := &call{ctx: t.Context(), op: "readText", path: "out/file"}
+	_, err = root.Open("out/file")
+	wantCode(t, k.wrap(err), CodeSandboxDenied, "replaced meanwhile")
+	wantCode(t, k.wrap(root.Rename("out", "out/file")), CodeSandboxDenied, "replaced meanwhile")
+}
