@@ -69,7 +69,8 @@
 // asks for it, or by itself after limits.SessionWindow. A batch is one write and
 // one sync; concurrent checkpoints share one. A batch is not atomic: after a
 // crash a beginning of it may be there. When a session is opened again, an open
-// turn is repaired ([Log.Repair]): each call that has no result gets one.
+// turn is repaired ([Log.Repair]): each call that has no result gets one, and a
+// prompt that was taken from the queue and said nowhere waits again.
 //
 // # Concurrency and ownership
 //

@@ -35,6 +35,9 @@ type fold struct {
 	mode    string
 	live    int64 // the seq after the last session/end-seed
 	inbox   [2][]message.Message
+	// claimed are the messages that the open turn took from the inbox and that are
+	// not on the surface yet; with the first chunk nothing is waited for.
+	claimed []message.Message
 }
 
 // call is a tool-call block of the open step's answer.
@@ -104,6 +107,7 @@ func (f *fold) take(e Event, data lossless.Value, lookup func(int64) Event) erro
 	case TypeTurnStart, TypeTurnEnd, TypeStepStart, TypeStepEnd:
 		return f.nest(e.Type, data)
 	case TypeChunk:
+		f.claimed = nil
 		return f.inStep(data)
 	case TypeUser:
 		return f.user(e, data)
@@ -201,7 +205,7 @@ func (f *fold) nest(kind Type, data lossless.Value) error {
 	case TypeTurnStart:
 		f.turn, f.step, f.turnOpen = turn, 0, true
 	case TypeTurnEnd:
-		f.turnOpen = false
+		f.turnOpen, f.claimed = false, nil
 	case TypeStepStart:
 		f.step, f.stepOpen, f.answered = step, true, false
 		f.calls, f.called, f.resulted = nil, 0, 0
@@ -275,6 +279,9 @@ func (f *fold) splice(e Event) error {
 	list := f.inbox[i]
 	if p.Start < 0 || p.RemovedCount < 0 || p.Start > len(list) || p.RemovedCount > len(list)-p.Start {
 		return fmt.Errorf("start %d, removedCount %d: %s has %d messages", p.Start, p.RemovedCount, p.Target, len(list))
+	}
+	if f.turnOpen && p.Outcome == "" && len(p.Inserted) == 0 {
+		f.claimed = slices.Concat(f.claimed, list[p.Start:p.Start+p.RemovedCount])
 	}
 	f.inbox[i] = slices.Concat(list[:p.Start], p.Inserted, list[p.Start+p.RemovedCount:])
 	if len(p.Inserted) == 0 {

@@ -354,3 +354,41 @@ func TestObservers(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestRepairRequeues: a prompt that was taken from the queue and said nowhere
+// waits again after a crash; one that reached the surface or a request does not.
+func TestRepairRequeues(t *testing.T) {
+	type ps = []session.Payload
+	say := func(id string) session.UserMessage { return sessiontest.User(id, id) }
+	step := session.StepStart{Turn: 1, Step: 1}
+	for _, c := range []struct {
+		name  string
+		after ps // the claim of a and b
+		want  []string
+	}{
+		{"claimed-only", nil, []string{"a", "b", "later"}},
+		{"in-a-step", ps{step}, []string{"a", "b", "later"}},
+		{"one-said", ps{step, say("a")}, []string{"b", "later"}},
+		{"all-said", ps{step, say("a"), say("b")}, []string{"later"}},
+		{"requested", ps{step, say("other"), sessiontest.Chunk(1, 1, "x")}, []string{"later"}},
+		{"queued-again", ps{inserted(session.NextStep, 0, 0, "a")}, []string{"b", "later"}},
+		{"turn-over", ps{session.TurnEnd{Turn: 1, Reason: session.EndReason{Kind: session.EndBlocked}}, session.TurnStart{Turn: 2}}, []string{"later"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			canceled := inserted(session.NextTurn, 0, 1)
+			canceled.Outcome = "canceled"
+			l := newLog(t, inserted(session.NextTurn, 0, 0, "no", "a", "b", "later"), session.TurnStart{Turn: 1}, canceled, inserted(session.NextTurn, 0, 2))
+			appended(t, l, c.after...)
+			if _, err := l.Repair(); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range l.Inbox(session.NextTurn) {
+				got = append(got, m.ID)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

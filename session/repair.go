@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dsh-go/dsh/session/message"
 )
@@ -23,7 +24,9 @@ const (
 
 // Repair appends what an interrupted log lacks: one result for each unanswered
 // call of the open step, step/end, and turn/end with the reason interrupted, all
-// with the time of the last event. It returns the appended events, none if no
+// with the time of the last event. Messages that the turn had taken from the inbox
+// and that reached neither the surface nor a request go back to the front of
+// next-turn; a message keeps its id on that way. It returns the appended events, none if no
 // turn is open. Stores call it when they open a session; a loop that must give up
 // in the middle of a step may call it too.
 func (l *Log) Repair() ([]Event, error) {
@@ -47,12 +50,22 @@ func (l *Log) Repair() ([]Event, error) {
 	if f.stepOpen {
 		payloads = append(payloads, StepEnd{f.turn, f.step})
 	}
+	if again := f.unsaid(); len(again) > 0 {
+		payloads = append(payloads, InboxSplice{Target: NextTurn, Inserted: again})
+	}
 	payloads = append(payloads, TurnEnd{Turn: f.turn, Reason: EndReason{Kind: EndInterrupted}})
 	events, err := l.append(max(f.time, 1), payloads)
 	if err != nil {
 		return nil, fmt.Errorf("repair session %s: %w", l.meta.ID, err)
 	}
 	return events, nil
+}
+
+// unsaid returns the claimed messages that can wait again.
+func (f *fold) unsaid() []message.Message {
+	return unclaimed(f.claimed, func(id string) bool {
+		return slices.ContainsFunc(slices.Concat(f.inbox[0], f.inbox[1]), func(m message.Message) bool { return m.ID == id })
+	})
 }
 
 // Fork returns what a fork of the log is made of: its Meta and the events up to

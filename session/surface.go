@@ -180,8 +180,20 @@ func (f *fold) user(e Event, data lossless.Value) error {
 	if f.stepOpen && f.resulted < len(f.calls) {
 		return fmt.Errorf("call %q has no result yet; nothing comes between an answer and its results", plain.Name(f.calls[f.resulted].id))
 	}
+	f.claimed = unclaimed(f.claimed, func(id string) bool { return id == m.ID })
 	f.surface.append(n)
 	return nil
+}
+
+// unclaimed returns the messages without those that match.
+func unclaimed(claimed []message.Message, match func(id string) bool) []message.Message {
+	var rest []message.Message
+	for _, m := range claimed {
+		if !match(m.ID) {
+			rest = append(rest, m)
+		}
+	}
+	return rest
 }
 
 // replace keeps what the open step still needs on the surface.
@@ -234,6 +246,7 @@ func (f *fold) assistant(e Event, data lossless.Value) error {
 		calls[i] = call{b.ID, b.Name, b.Arguments, e.Seq}
 	}
 	f.answered, f.calls, f.called, f.resulted = true, calls, 0, 0
+	f.claimed = nil
 	f.surface.append(n)
 	return nil
 }
