@@ -22,7 +22,9 @@ type Emitter struct {
 type emitted struct {
 	block Block
 	text  strings.Builder
-	gone  bool
+	// signature and redacted grow like the text; the block gets them at its end.
+	signature, redacted strings.Builder
+	gone                bool
 }
 
 // NewEmitter returns an Emitter that writes to yield.
@@ -78,11 +80,11 @@ func (e *Emitter) Call(i int, id, name, arguments string) {
 	e.send(Chunk{Type: ToolCallDelta, Index: i, ID: id, Name: name, ArgumentsDelta: arguments})
 }
 
-// Sign adds to the signature of a reasoning block, or sets its redacted data.
+// Sign adds to the signature and to the redacted data of a reasoning block.
 func (e *Emitter) Sign(i int, signature, redacted string) {
 	if e.room(len(signature) + len(redacted)) {
-		e.blocks[i].block.Signature += signature
-		e.blocks[i].block.Redacted += redacted
+		e.blocks[i].signature.WriteString(signature)
+		e.blocks[i].redacted.WriteString(redacted)
 	}
 }
 
@@ -178,6 +180,7 @@ func (e *Emitter) end(finish Chunk) {
 			} else {
 				block.Text = b.text.String()
 			}
+			block.Signature, block.Redacted = b.signature.String(), b.redacted.String()
 			c.Block = &block
 		}
 		e.send(c)

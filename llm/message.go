@@ -1,6 +1,10 @@
 package llm
 
-import "github.com/dsh-go/dsh/lossless"
+import (
+	"strings"
+
+	"github.com/dsh-go/dsh/lossless"
+)
 
 // Role says who speaks in a message.
 type Role string
@@ -122,17 +126,13 @@ func (m Message) ToolCalls() []Block {
 func JoinText(blocks []Block) string { return joinText(blocks) }
 
 func joinText(blocks []Block) string {
-	var s string
+	var s strings.Builder
 	for _, b := range blocks {
 		if b.Type == TextBlock {
-			if s == "" {
-				s = b.Text
-			} else {
-				s += b.Text
-			}
+			s.WriteString(b.Text)
 		}
 	}
-	return s
+	return s.String()
 }
 
 // Tool is a tool as a model sees it.

@@ -157,7 +157,7 @@ func (d *decoder) take(c *chunk) {
 
 func (d *decoder) delta(m *delta) {
 	d.think(m)
-	text, thought := content(m.Content)
+	text, thought := content(m.Content, true)
 	if thought != "" {
 		d.say(&d.reasoning, llm.ReasoningBlock, thought)
 	}
@@ -267,8 +267,9 @@ func rawArguments(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// content reads a delta's content: a string, or parts that are text or thinking.
-func content(raw json.RawMessage) (text, thought string) {
+// content reads a delta's content: a string, or parts that are text or thinking,
+// which has parts of its own but no further ones.
+func content(raw json.RawMessage, outer bool) (text, thought string) {
 	if !isSet(raw) {
 		return "", ""
 	}
@@ -284,15 +285,16 @@ func content(raw json.RawMessage) (text, thought string) {
 	if json.Unmarshal(raw, &parts) != nil {
 		return "", ""
 	}
+	var texts, thoughts strings.Builder
 	for _, p := range parts {
-		if p.Type == "thinking" {
-			inner, _ := content(p.Thinking)
-			thought += inner
-			continue
+		if p.Type != "thinking" {
+			texts.WriteString(p.Text)
+		} else if outer {
+			inner, _ := content(p.Thinking, false)
+			thoughts.WriteString(inner)
 		}
-		text += p.Text
 	}
-	return text, thought
+	return texts.String(), thoughts.String()
 }
 
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -103,6 +103,11 @@ func TestReplay(t *testing.T) {
 	if want := `"reasoning_details":[{"index":0,"signature":"sig","text":"ab","type":"reasoning.text"}]`; !strings.Contains(got, want) {
 		t.Errorf("no %s in\n%s", want, got)
 	}
+	// A detail of another shape is no reason to fall over.
+	odd := strings.ReplaceAll(body, `"index":0,"type":"reasoning.text"`, `"index":{"a":[]},"type":[1]`)
+	if a, err := decode([]byte(odd)); err != nil || a.Failure != nil {
+		t.Errorf("odd details: %v, %v", err, a.Failure)
+	}
 	r.Provider = "other"
 	if got := encoded(t, adapter(t, "http://h/v1"), r); strings.Contains(got, "sig") {
 		t.Errorf("another provider is sent\n%s", got)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
@@ -12,7 +13,9 @@ import (
 type replay struct {
 	Field   string           `json:"field,omitempty"`
 	Details []map[string]any `json:"details,omitempty"`
+
 	bytes   int
+	growing map[string]*strings.Builder // the texts of the last detail
 }
 
 func (r *replay) field(name string) {
@@ -22,34 +25,59 @@ func (r *replay) field(name string) {
 }
 
 // add joins streamed details: a piece with the index and the type of the last
-// one continues it, its texts are appended and its other members replace.
+// one continues it, its texts are appended and its other members replace. What
+// passes limits.LLMReplay is left out.
 func (r *replay) add(details []json.RawMessage) {
 	for _, raw := range details {
 		var d map[string]any
 		if r.bytes += len(raw); r.bytes > limits.LLMReplay || json.Unmarshal(raw, &d) != nil || d == nil {
 			continue
 		}
-		if n := len(r.Details); n > 0 && r.Details[n-1]["index"] == d["index"] && r.Details[n-1]["type"] == d["type"] && d["index"] != nil {
-			for k, v := range d {
-				old, isText := r.Details[n-1][k].(string)
-				s, more := v.(string)
-				switch {
-				case (k == "text" || k == "summary" || k == "data") && isText && more:
-					r.Details[n-1][k] = old + s
-				case v != nil:
-					r.Details[n-1][k] = v
-				}
-			}
-			continue
+		if !r.continues(d) {
+			r.settle()
+			r.Details = append(r.Details, map[string]any{})
+			r.growing = map[string]*strings.Builder{}
 		}
-		r.Details = append(r.Details, d)
+		last := r.Details[len(r.Details)-1]
+		for k, v := range d {
+			switch s, isText := v.(string); {
+			case isText && (k == "text" || k == "summary" || k == "data"):
+				if r.growing[k] == nil {
+					r.growing[k] = &strings.Builder{}
+				}
+				r.growing[k].WriteString(s)
+			case v != nil || last[k] == nil:
+				last[k] = v
+			}
+		}
 	}
+}
+
+func (r *replay) continues(d map[string]any) bool {
+	if len(r.Details) == 0 {
+		return false
+	}
+	last := r.Details[len(r.Details)-1]
+	index, counted := d["index"].(float64)
+	before, was := last["index"].(float64)
+	kind, _ := d["type"].(string)
+	kindBefore, _ := last["type"].(string)
+	return counted && was && index == before && kind == kindBefore
+}
+
+// settle puts the texts of the last detail into it.
+func (r *replay) settle() {
+	for k, text := range r.growing {
+		r.Details[len(r.Details)-1][k] = text.String()
+	}
+	r.growing = nil
 }
 
 func (r *replay) state() lossless.Text {
 	if r.Field == "" && len(r.Details) == 0 {
 		return nil
 	}
+	r.settle()
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil // it was made of JSON
