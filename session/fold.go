@@ -57,9 +57,6 @@ func (f *fold) admit(e Event, data lossless.Value, lookup func(int64) Event) err
 	if why, ok := refused[e.Type]; ok {
 		return errors.New(why)
 	}
-	if f.bytes+int64(len(e.line))+1 > limits.SessionBytes {
-		return fmt.Errorf("%w: the log has %d bytes of at most %d; go on in a new session", ErrFull, f.bytes, int64(limits.SessionBytes))
-	}
 	if err := f.checkSurface(e); err != nil {
 		return err
 	}
@@ -70,6 +67,15 @@ func (f *fold) admit(e Event, data lossless.Value, lookup func(int64) Event) err
 	f.time = e.Time
 	f.bytes += int64(len(e.line)) + 1
 	return nil
+}
+
+// full says that the log has outgrown its limit. It binds what is appended, not
+// what is read or repaired, so that a full session can still be opened.
+func (f *fold) full(limit int64) error {
+	if f.bytes <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: its log has at most %d bytes; go on in a new session", ErrFull, limit)
 }
 
 // checkSurface holds the rules of surfaceOp and sourceEventSeqs that do not

@@ -17,8 +17,9 @@ import (
 // A Log is a session's events in memory, with the rules of the package comment.
 // All methods may be called from any goroutine.
 type Log struct {
-	meta Meta
-	now  func() time.Time
+	meta  Meta
+	now   func() time.Time
+	limit int64 // bytes
 
 	mu        sync.Mutex // guards what follows; a leaf: nothing else is locked or called under it
 	events    []Event
@@ -43,7 +44,7 @@ func NewLog(meta Meta, events []Event) (*Log, error) {
 }
 
 func newLog(meta Meta) *Log {
-	return &Log{meta: meta, now: time.Now, fold: fold{seedLength: meta.SeedLength}}
+	return &Log{meta: meta, now: time.Now, limit: limits.SessionBytes, fold: fold{seedLength: meta.SeedLength}}
 }
 
 // admit takes an event into the fold; data is its payload if it is at hand.
@@ -63,7 +64,7 @@ func (l *Log) Meta() Meta { return l.meta }
 
 // Append checks the payloads and appends one event for each: all of them, or on
 // an error none. The error wraps [ErrInvariant] and says which payload broke
-// which rule; [ErrClosed] after Close. The events get the current time, and are
+// which rule, [ErrFull] too if the log has no room; [ErrClosed] after Close. The events get the current time, and are
 // frozen: what the caller does with the payloads afterwards changes nothing.
 //
 // What was appended is in the views (Request, Inbox, …) when Append returns, and
@@ -77,7 +78,7 @@ func (l *Log) Append(payloads ...Payload) ([]Event, error) {
 			return nil, fmt.Errorf("append events: %w: session/end-seed is written when a session is opened", ErrInvariant)
 		}
 	}
-	return l.append(0, payloads)
+	return l.append(0, l.limit, payloads)
 }
 
 // draft is an event without its place in the log.
@@ -104,8 +105,9 @@ func newDraft(p Payload) (draft, error) {
 	return d, nil
 }
 
-// append is Append for every payload; at is the events' time, 0 for now.
-func (l *Log) append(at int64, payloads []Payload) ([]Event, error) {
+// append is Append for every payload; at is the events' time, 0 for now, and
+// limit what the log may grow to.
+func (l *Log) append(at, limit int64, payloads []Payload) ([]Event, error) {
 	drafts := make([]draft, len(payloads))
 	for i, p := range payloads {
 		d, err := newDraft(p)
@@ -128,6 +130,9 @@ func (l *Log) append(at int64, payloads []Payload) ([]Event, error) {
 		_, data, err := parseEvent(e.line)
 		if err == nil {
 			err = l.admit(e, &data)
+		}
+		if err == nil {
+			err = l.fold.full(limit)
 		}
 		if err != nil {
 			l.fold, l.events = saved, l.events[:length]

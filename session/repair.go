@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/dsh-go/dsh/session/message"
@@ -54,7 +55,7 @@ func (l *Log) Repair() ([]Event, error) {
 		payloads = append(payloads, InboxSplice{Target: NextTurn, Inserted: again})
 	}
 	payloads = append(payloads, TurnEnd{Turn: f.turn, Reason: EndReason{Kind: EndInterrupted}})
-	events, err := l.append(max(f.time, 1), payloads)
+	events, err := l.append(max(f.time, 1), math.MaxInt64, payloads)
 	if err != nil {
 		return nil, fmt.Errorf("repair session %s: %w", l.meta.ID, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ func Resume(l *Log, sink Sink) (*Session, error) {
 		s.written += int64(len(repaired))
 	}
 	if n := l.Len(); n > 0 && l.FirstLive() != n {
-		if _, err := l.append(0, []Payload{EndSeed{}}); err != nil {
+		if _, err := l.append(0, math.MaxInt64, []Payload{EndSeed{}}); err != nil {
 			return nil, err
 		}
 	}

@@ -170,6 +170,18 @@ func TestLimits(t *testing.T) {
 	if _, err := l.Append(sessiontest.User("u", big)); !errors.Is(err, session.ErrInvariant) || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("%.200v", err)
 	}
+	full := newLog(t, sessiontest.Open(1, "c1")...)
+	full.SetLimit(4000)
+	var err error
+	for err == nil {
+		_, err = full.Append(sessiontest.Chunk(1, 1, "x"))
+	}
+	if !errors.Is(err, session.ErrFull) || !strings.Contains(err.Error(), "new session") {
+		t.Error(err)
+	}
+	if _, err := full.Repair(); err != nil { // it can still be ended
+		t.Error(err)
+	}
 	for range limits.SessionObservers {
 		if _, err := l.Observe(0, func(session.Event) {}); err != nil {
 			t.Fatal(err)

@@ -49,27 +49,24 @@ func acquire(dir, id string, create bool) (*lock, error) {
 			err = fs.ErrNotExist
 		}
 	}
-	if err == nil {
-		err = l.sign()
-	}
 	if err != nil {
 		l.release()
 		return nil, explain(missing(id, err))
 	}
+	l.sign()
 	return l, nil
 }
 
-// sign writes who has the lock, for people; it does not have to be durable.
-func (l *lock) sign() error {
+// sign writes who has the lock, for people. It is no fault if that cannot be
+// written: on a full disk a session can still be deleted.
+func (l *lock) sign() {
 	text := lossless.Obj(
 		lossless.M("pid", lossless.Int(int64(os.Getpid()))),
 		lossless.M("since", lossless.Int(time.Now().UnixMilli())),
 	).String() + "\n"
-	if err := l.f.Truncate(0); err != nil {
-		return err
+	if l.f.Truncate(0) == nil {
+		_, _ = l.f.WriteAt([]byte(text), 0)
 	}
-	_, err := l.f.WriteAt([]byte(text), 0)
-	return err
 }
 
 // owner reads what the holder wrote; zeros where it says nothing.
