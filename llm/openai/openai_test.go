@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -446,5 +447,75 @@ func BenchmarkDecode(b *testing.B) {
 	for b.Loop() {
 		d := newDecoder(llm.NewEmitter(func(llm.Chunk) bool { return true }))
 		d.end(sse.Read(bytes.NewReader(body), d.event))
+	}
+}
+
+// TestManySessions: streams that stand still do not delay one that moves.
+func TestManySessions(t *testing.T) {
+	const n = 200
+	var waiting sync.WaitGroup
+	waiting.Add(n)
+	release := make(chan struct{})
+	s := llmtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		waiting.Done() // the last one to arrive lets all go on
+		_, _ = w.Write(textEvent("a"))
+		_ = http.NewResponseController(w).Flush()
+		<-release
+		_, _ = w.Write(append(textEvent("b"), "data: [DONE]\n\n"...))
+	})
+	go func() {
+		waiting.Wait()
+		close(release)
+	}()
+	a := adapter(t, s.URL)
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			_, ans, err := llmtest.Collect(a.Stream(context.Background(), request()))
+			if err != nil || ans.Failure != nil || llm.JoinText(ans.Content) != "ab" {
+				t.Errorf("answer %+v, %v, %v", ans, ans.Failure, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestRetry: a request that is refused twice and cut once is sent again, the same.
+func TestRetry(t *testing.T) {
+	tries := 0
+	s := llmtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch tries++; tries {
+		case 1:
+			w.Header().Set("Retry-After-Ms", "20")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 2:
+			w.WriteHeader(529)
+		case 3:
+			llmtest.Play("text/event-stream", textEvent("lost"), []byte{})(w, r)
+		default:
+			llmtest.Play("text/event-stream", textEvent("kept"), []byte("data: [DONE]\n\n"))(w, r)
+		}
+	})
+	a := adapter(t, s.URL)
+	var got llm.Answer
+	var waits []time.Duration
+	policy := llm.Retry{Max: 3, Base: time.Millisecond, Limit: time.Second}
+	f := policy.Run(context.Background(), 0, func() *llm.Failure {
+		got = ask(t, a)
+		return got.Failure
+	}, func(_ int, _ *llm.Failure, wait time.Duration) error {
+		waits = append(waits, wait)
+		return nil
+	})
+	if f != nil || llm.JoinText(got.Content) != "kept" {
+		t.Fatalf("failure %v, answer %+v", f, got)
+	}
+	if d := cmp.Diff([]time.Duration{20 * time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond}, waits); d != "" {
+		t.Errorf("waits -want +got\n%s", d)
+	}
+	for _, b := range s.Bodies() {
+		if !bytes.Equal(b, s.Bodies()[0]) {
+			t.Errorf("a retry sends\n%s\nafter\n%s", b, s.Bodies()[0])
+		}
 	}
 }

@@ -135,3 +135,17 @@ func FuzzErrorText(f *testing.F) {
 		InStream(body)
 	})
 }
+
+// FuzzRead: however the bytes are delivered, the events are the same.
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{"data: 1\r\n\r\nerror: {}\r\rdata", "\ufeff{\"a\":1}", "event: a\n{\"b\":1}\ndata:\n\n", ":\n\n\r\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		whole, f1 := collect(bytes.NewReader(body))
+		bytewise, f2 := collect(iotest.OneByteReader(bytes.NewReader(body)))
+		if fmt.Sprint(whole) != fmt.Sprint(bytewise) || (f1 == nil) != (f2 == nil) {
+			t.Errorf("whole %q %v, byte by byte %q %v", whole, f1, bytewise, f2)
+		}
+	})
+}
