@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/memory"
 	"github.com/dsh-go/dsh/session/sessiontest"
@@ -167,7 +168,8 @@ func TestLimits(t *testing.T) {
 		t.Error(err)
 	}
 	big := strings.Repeat("x", limits.SessionEvent)
-	if _, err := l.Append(sessiontest.User("u", big)); !errors.Is(err, session.ErrInvariant) || !strings.Contains(err.Error(), "at most") {
+	huge := session.Raw{Type: "x/y", Data: lossless.Obj(lossless.M("text", lossless.Str(big)))}
+	if _, err := l.Append(huge); !errors.Is(err, session.ErrInvariant) || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("%.200v", err)
 	}
 	full := newLog(t, sessiontest.Open(1, "c1")...)
