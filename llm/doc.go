@@ -20,16 +20,16 @@
 //
 // # Streams
 //
-// A stream is an iter.Seq of chunks. It may be ranged over once. What comes out
-// of Call.Stream keeps this grammar, whatever the adapter does (adapters keep it
-// by using Emitter; package llmtest checks it):
+// A stream is an iter.Seq of chunks. It may be ranged over once. Adapters keep
+// this grammar by using Emitter, and package llmtest checks it:
 //
 //	stream  = { start | delta } { end } [ usage ] finish
 //
 // Every block has one start before its deltas and one end after them; indexes
 // count from 0 in the order of the starts; the block in the end is authoritative.
 // An end without a block takes the block back: the provider began its answer
-// again. There is exactly one finish, and nothing after it. Nothing is an error
+// again. There is exactly one finish, and nothing after it: Call.Stream holds that
+// whatever the adapter does, and Assembler takes any order. Nothing is an error
 // value and nothing panics: what goes wrong is a Failure in the finish.
 //
 // Leaving the loop early or cancelling the context ends the request and releases

@@ -149,10 +149,10 @@ func (c *Call) check(r *Request) *Failure {
 	return nil
 }
 
-// Stream sends the request and returns its answer. The grammar holds whatever
-// the adapter does: a panic and a missing finish become a finish, what follows a
-// finish is dropped, and with ctx done an error is aborted. A second Stream of
-// the same call answers with the failure INVALID_REQUEST.
+// Stream sends the request and returns its answer. There is one finish whatever
+// the adapter does: a panic (INTERNAL) and a missing finish (stop) become one,
+// what follows a finish is dropped, and with ctx done an error is aborted. A
+// second Stream of the same call answers with the failure INVALID_REQUEST.
 func (c *Call) Stream(ctx context.Context, r *Request) iter.Seq[Chunk] {
 	return func(yield func(Chunk) bool) {
 		finish, left := Chunk{Type: FinishChunk, Reason: Stop}, false
