@@ -2,15 +2,19 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dsh-go/dsh/internal/calls"
+	"github.com/dsh-go/dsh/limits"
 )
 
 // TestToolAnswersAtOnce: a call is answered before the next one is written, so
@@ -122,5 +126,26 @@ func TestImpliedRoot(t *testing.T) {
 				t.Errorf("with a root to read %q is implied, %v", o.roots, err)
 			}
 		})
+	}
+}
+
+// TestLargestReads: what fs gives at most fits into the memory that a plugin has
+// by default, more than once.
+func TestLargestReads(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bytes"), bytes.Repeat([]byte{0xff}, limits.FSBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const script = `cordis_mount <<EOF
+return { name: 'reader', inject: ['fs'], async apply(ctx) {
+  let total = 0
+  for (let i = 0; i < 3; i++) total += (await ctx.fs.readBytes('bytes')).length
+  if (total !== 3 * (await ctx.fs.stat('bytes')).size) throw new Error('only ' + total)
+} }
+EOF
+`
+	status, out, errs := runText(t, script, "tool", "--services", "fs", "--root", dir)
+	if status != 0 || !strings.Contains(out, `(plugin "reader"`) {
+		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 }

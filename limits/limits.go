@@ -165,6 +165,7 @@ const (
 const (
 	FSPath      = 4096     // bytes of a path
 	FSText      = 16 << 20 // bytes of a file read at once or written
+	FSBytes     = 4 << 20  // bytes of a file read at once as bytes: a plugin's memory has to hold them several times
 	FSPiece     = 64 << 10 // bytes of a piece of a stream
 	FSEcho      = 64 << 10 // bytes of a text before and after a change, in its result
 	FSEdit      = 1 << 20  // bytes of the old and of the new text of an edit

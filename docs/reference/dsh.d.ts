@@ -242,7 +242,7 @@ declare namespace dsh {
     readText(target: string | Target, options?: CallOptions): Promise<string>;
     /** Reads a file of any size in pieces of at most 64 KB, which end at the end of a line where they can. */
     streamText(target: string | Target, options?: CallOptions): AsyncIterable<string>;
-    /** Reads a file, or a part of it, of at most 16 MB. */
+    /** Reads a file, or a part of it, of at most 4 MB. */
     readBytes(target: string | Target, options?: ReadBytesOptions): Promise<Uint8Array>;
     /** Lists what is in a folder (not in folders below it), sorted by name. Rejects with FS_TOO_LARGE beyond 10,000 entries. */
     listDir(target: string | Target, options?: CallOptions): Promise<DirEntry[]>;

@@ -143,8 +143,8 @@ Errors have a code: FS_NOT_FOUND, FS_NOT_DIRECTORY, FS_NOT_REGULAR_FILE (a folde
 				},
 				Result:    "Uint8Array",
 				Signature: "readBytes(target: string | Target, options?: ReadBytesOptions): Promise<Uint8Array>",
-				Summary:   "Reads a file, or a part of it, of at most 16 MB.",
-				Doc:       "Reads a file, or a part of it, of at most 16 MB.",
+				Summary:   "Reads a file, or a part of it, of at most 4 MB.",
+				Doc:       "Reads a file, or a part of it, of at most 4 MB.",
 			},
 			{
 				Name: "listDir",

@@ -39,7 +39,7 @@ type ForPlugins interface {
 	// end of a line where they can.
 	StreamText(ctx context.Context, target Path, options *CallOptions) iter.Seq2[string, error]
 
-	// ReadBytes reads a file, or a part of it, of at most 16 MB.
+	// ReadBytes reads a file, or a part of it, of at most 4 MB.
 	ReadBytes(ctx context.Context, target Path, options *ReadBytesOptions) ([]byte, error)
 
 	// ListDir lists what is in a folder (not in folders below it), sorted by name.

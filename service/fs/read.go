@@ -50,8 +50,8 @@ func (p *plugin) ReadBytes(ctx context.Context, target Path, o *ReadBytesOptions
 	if o.Offset < 0 || o.Length != nil && *o.Length < 0 {
 		return nil, k.fail(CodeInvalidArgument, "offset and length cannot be negative")
 	}
-	if o.Length != nil && *o.Length > limits.FSText {
-		return nil, k.fail(CodeTooLarge, "length is %d; at most %d bytes are read at once", *o.Length, limits.FSText)
+	if o.Length != nil && *o.Length > limits.FSBytes {
+		return nil, k.fail(CodeTooLarge, "length is %d; at most %d bytes are read at once", *o.Length, limits.FSBytes)
 	}
 	f, at, err := p.openFile(k, target)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *plugin) ReadBytes(ctx context.Context, target Path, o *ReadBytesOptions
 	if o.Length != nil {
 		from, size = io.LimitReader(f, *o.Length), min(size, *o.Length)
 	}
-	data, err := readAll(k, from, size, limits.FSText)
+	data, err := readAll(k, from, size, limits.FSBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func TestReadBytes(t *testing.T) {
 		{"nothing", &ReadBytesOptions{Length: ptr(int64(0))}, "", ""},
 		{"negative_offset", &ReadBytesOptions{Offset: -1}, "", CodeInvalidArgument},
 		{"negative_length", &ReadBytesOptions{Length: ptr(int64(-1))}, "", CodeInvalidArgument},
-		{"too_long", &ReadBytesOptions{Length: ptr(int64(limits.FSText + 1))}, "", CodeTooLarge},
+		{"too_long", &ReadBytesOptions{Length: ptr(int64(limits.FSBytes + 1))}, "", CodeTooLarge},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
