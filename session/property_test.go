@@ -39,14 +39,26 @@ func (m *model) propose(t *rapid.T) (p session.Payload, takes bool, apply func()
 	word := rapid.SampledFrom([]string{"a", "b", "\xff", "é", "\"\\\n"}).Draw(t, "word")
 	turn := rapid.SampledFrom([]int{m.turn, m.turn, m.turn, m.turn + 1}).Draw(t, "turn")
 	step := rapid.SampledFrom([]int{m.step, m.step, m.step, m.step + 1}).Draw(t, "step")
+	kind := rapid.SampledFrom([]string{
+		"turn", "turn-end", "step", "step", "step", "step-end", "user", "chunk", "answer", "answer", "answer",
+		"call", "call", "call", "result", "result", "result", "replace", "insert", "inbox",
+	}).Draw(t, "kind")
+	lucky := rapid.IntRange(0, 5).Draw(t, "luck") > 0 // most of what is proposed fits
+	if lucky {
+		turn, step = m.turn, m.step
+		switch kind {
+		case "turn":
+			turn++
+		case "step":
+			step++
+		}
+	}
 	here := m.open && m.deep && turn == m.turn && step == m.step
 	idle := m.done == len(m.calls)
 	show := func(text string, group int64) func() {
 		return func() { m.seen = append(m.seen, seen{m.seq, text, group}) }
 	}
-	switch rapid.SampledFrom([]string{
-		"turn", "turn-end", "step", "step", "step-end", "user", "chunk", "answer", "answer", "call", "call", "result", "result", "replace", "insert", "inbox",
-	}).Draw(t, "kind") {
+	switch kind {
 	case "turn":
 		return session.TurnStart{Turn: turn}, !m.open && turn == m.turn+1, func() { m.turn, m.step, m.open = turn, 0, true }
 	case "turn-end":
@@ -63,6 +75,9 @@ func (m *model) propose(t *rapid.T) (p session.Payload, takes bool, apply func()
 		return sessiontest.Chunk(turn, step, word), here, func() {}
 	case "answer":
 		ids := rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 3).Draw(t, "ids")
+		if lucky {
+			ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+		}
 		var blocks []message.Block
 		for _, id := range ids {
 			blocks = append(blocks, sessiontest.CallBlock(id, "echo", word))
@@ -78,10 +93,13 @@ func (m *model) propose(t *rapid.T) (p session.Payload, takes bool, apply func()
 	case "call":
 		next := max(m.made, m.done)
 		id := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "id")
+		if lucky && next < len(m.calls) {
+			id, word = m.calls[next][:1], m.calls[next][1:]
+		}
 		return sessiontest.Call(turn, step, sessiontest.CallBlock(id, "echo", word)),
 			here && next < len(m.calls) && m.calls[next] == id+word, func() { m.made = next + 1 }
 	case "result":
-		return m.result(t, turn, step, word, here)
+		return m.result(t, turn, step, word, here, lucky)
 	case "replace", "insert":
 		return m.change(t, word)
 	}
@@ -98,10 +116,13 @@ func (m *model) propose(t *rapid.T) (p session.Payload, takes bool, apply func()
 	}
 }
 
-func (m *model) result(t *rapid.T, turn, step int, word string, here bool) (session.Payload, bool, func()) {
+func (m *model) result(t *rapid.T, turn, step int, word string, here, lucky bool) (session.Payload, bool, func()) {
 	id := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "id")
+	never := rapid.IntRange(0, 3).Draw(t, "never") == 0
+	if lucky && m.done < len(m.calls) {
+		id = m.calls[m.done][:1]
+	}
 	r := sessiontest.Result(turn, step, id, word)
-	never := rapid.Bool().Draw(t, "never")
 	if never {
 		r = with(r, session.CodeNotStarted)
 	}
