@@ -27,6 +27,15 @@ var importRules = []importRule{
 	{"tool", []string{"limits", "cordis", "lossless", "schema", "internal/plain"},
 		"the registry knows the runtime and JSON, no front door, no engine, no model"},
 
+	{"session/message", []string{"limits", "lossless", "internal/plain"}, "what the log keeps and the model sees is data; it knows neither"},
+	{"session", []string{"limits", "lossless", "schema", "internal/plain", "session/message"}, "the log is a list of events and its rules; who appends is above it"},
+	{"session/...", []string{"limits", "lossless", "schema", "internal/plain", "session", "session/message", "session/memory", "golang.org/x/sys", "github.com/google/go-cmp"}, "a store keeps the log and decides nothing"},
+	{"llm", []string{"limits", "lossless", "internal/plain", "session/message"}, "what the loop knows of models knows no wire format and no runtime"},
+	{"llm/internal/...", []string{"limits", "internal/plain", "llm", "github.com/tmaxmax/go-sse", "github.com/goccy/go-yaml"}, "reading events and YAML is the adapters' own"},
+	{"llm/keys", []string{"limits", "internal/plain", "llm", "llm/internal/...", "github.com/goccy/go-yaml"}, "keys are found here and shown nowhere"},
+	{"llm/providers", []string{"internal/plain", "llm", "llm/openai", "llm/anthropic", "llm/script", "llm/manual", "llm/keys"}, "the one list of providers that are linked in"},
+	{"llm/...", []string{"limits", "lossless", "internal/plain", "llm", "llm/internal/...", "session/message", "github.com/goccy/go-yaml"}, "an adapter speaks to one kind of model and knows no loop"},
+
 	{"service/...", []string{"limits", "cordis", "lossless", "schema", "tool", "internal/plain", "service/...",
 		"github.com/bmatcuk/doublestar/v4", "github.com/fsnotify/fsnotify", "github.com/JohannesKaufmann/html-to-markdown/v2",
 		"golang.org/x/net", "golang.org/x/text", "golang.org/x/sys"},
