@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
 	"github.com/dsh-go/dsh/tool"
 )
@@ -111,6 +113,20 @@ func TestGuardDecisions(t *testing.T) {
 				t.Errorf("the inner guard was asked: %v", asked)
 			}
 		})
+	}
+}
+
+// TestLongReasonNamesGuard: however much a guard has to say, the refusal says whose
+// it is, and holds nothing that controls a terminal.
+func TestLongReasonNamesGuard(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	r.Mount(`return { name: 'talker', apply(ctx) {
+  ctx.on('tools/pre-execute', (exec, next) => exec.name === 'cordis_mount' ? { kind: 'deny', reason: 'no\x1b[31m ' + 'x'.repeat(100000) } : next())
+} }`)
+	text := r.MountFails("return { apply() {} }", "(refused by temporary Plugin dyn-1 (talker))")
+	if strings.Contains(text, "\x1b") || len(text) > limits.ErrorText+50 {
+		t.Errorf("%d bytes: %q", len(text), text)
 	}
 }
 

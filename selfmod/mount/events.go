@@ -292,8 +292,10 @@ func (l *listener) subject(arg any) string {
 }
 
 // signed adds to a refusal who refused, so that a caller who did not write the
-// guard knows what to unmount.
+// guard knows what to unmount. The reason leaves room for that in an error's text.
 func (l *listener) signed(reason string) string {
+	const room = 300
+	reason = plain.Cut(plain.Error(reason), limits.ErrorText-room)
 	if strings.TrimSpace(reason) == "" {
 		reason = "refused without a reason"
 	}
