@@ -169,6 +169,20 @@ func lies() map[string]lie {
 			}
 			return 0, false
 		},
+		"waits_for_the_host": func(f *fakeWorker, to wire.Frame) (int, bool) {
+			a := ask(wire.HostSync, to, "hang", "{}")
+			a.ID = 55
+			f.send(a)
+			for f.got[55] == "" {
+				frame, err := f.r.Read()
+				if err != nil {
+					return 1, true
+				}
+				f.answer("", frame)
+			}
+			f.result(to, f.got[55])
+			return 0, false
+		},
 		"stuck": sends(func(to wire.Frame) wire.Frame {
 			return wire.Frame{Kind: wire.Stuck, ID: to.ID, Mount: to.Mount, Name: "\x1b[31mFORGED"}
 		}),

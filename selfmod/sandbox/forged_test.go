@@ -121,6 +121,7 @@ func TestForgedFrames(t *testing.T) {
 		"stops_reading":       {code: sandbox.CodeCallTimeout, dies: true},
 		"frame_unfinished":    {code: sandbox.CodeCallTimeout, dies: true},
 		"stuck":               {code: sandbox.CodeStuck, dies: true},
+		"waits_for_the_host":  {code: sandbox.CodeCallTimeout},
 		"spent_without_fault": {code: wire.CodePanic, dies: true},
 		"late_and_spent":      {code: wire.CodePanic, dies: true},
 		"wrong_ids":           {value: `"harmless"`},
@@ -174,6 +175,21 @@ func TestForgedFrames(t *testing.T) {
 				t.Errorf("the next call gave %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestHostIsBusy: a machine that waits for the host gets an answer within the limit
+// of a call, whatever the host does, and the late one is dropped.
+func TestHostIsBusy(t *testing.T) {
+	t.Parallel()
+	s := start(t, "waits_for_the_host")
+	vm, err := load(t, s, newHost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = vm.Invoke(t.Context(), sandbox.Call{Kind: "lie", Run: 1, Args: json.RawMessage("{}"), Entry: `tool "x"`, Limit: 5 * time.Second})
+	if !sandbox.IsCode(err, wire.CodeBusy) || !strings.Contains(err.Error(), "no answer within 1500 ms") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -104,23 +105,37 @@ func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (j
 	ctx := p.contextOf(f)
 	go func() {
 		defer vm.asks.Add(-1)
-		reply := wire.Frame{Kind: kind, ID: f.ID, Chain: f.Chain, Mount: f.Mount, Run: f.Run}
+		var once sync.Once
+		if kind == wire.Reply { // the machine, which waits, may have nobody else to end its wait
+			limit := p.cfg.CallTimeout
+			timer := time.AfterFunc(limit, func() {
+				once.Do(func() {
+					p.reply(f, kind, wire.Failed(&wire.Fault{Name: "Error", Code: wire.CodeBusy, Message: "no answer within " + Millis(limit)}))
+				})
+			})
+			defer timer.Stop()
+		}
 		text, err := answer(ctx, a)
+		payload := wire.Ok(text)
 		if err != nil {
-			reply.Payload = wire.Failed(FaultOf(err))
-		} else {
-			reply.Payload = wire.Ok(text)
+			payload = wire.Failed(FaultOf(err))
 		}
-		err = p.w.Write(reply)
-		if errors.Is(err, wire.ErrTooLarge) {
-			reply.Payload = wire.Failed(&wire.Fault{Name: "RangeError", Message: err.Error(), Code: wire.CodeTooLarge})
-			err = p.w.Write(reply)
-		}
-		if err != nil {
-			p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
-		}
+		once.Do(func() { p.reply(f, kind, payload) })
 	}()
 	return nil
+}
+
+// reply answers a request.
+func (p *process) reply(f wire.Frame, kind wire.Kind, payload []byte) {
+	reply := wire.Frame{Kind: kind, ID: f.ID, Chain: f.Chain, Mount: f.Mount, Run: f.Run, Payload: payload}
+	err := p.w.Write(reply)
+	if errors.Is(err, wire.ErrTooLarge) {
+		reply.Payload = wire.Failed(&wire.Fault{Name: "RangeError", Message: err.Error(), Code: wire.CodeTooLarge})
+		err = p.w.Write(reply)
+	}
+	if err != nil {
+		p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
+	}
 }
 
 // FaultOf is a Go error as model code sees it: its message and, where it has

@@ -59,6 +59,7 @@ const wait = 20 * time.Second
 // host is the other side of a worker, as a test plays it.
 type host struct {
 	t     testing.TB
+	in    io.Writer // below w
 	w     *wire.Writer
 	hello wire.Hello
 
@@ -80,7 +81,7 @@ type host struct {
 
 func newHost(t testing.TB, in io.Writer, out io.Reader) *host {
 	h := &host{
-		t: t, w: wire.NewWriter(in), results: map[uint64]chan wire.Frame{},
+		t: t, in: in, w: wire.NewWriter(in), results: map[uint64]chan wire.Frame{},
 		stuck: make(chan wire.Frame, 100), lates: make(chan wire.Frame, 10_000), ended: make(chan struct{}),
 	}
 	r := wire.NewReader(out)
@@ -235,7 +236,8 @@ func invoke(mount, fn uint32, args string) wire.Frame {
 	return wire.Frame{Kind: wire.Invoke, Mount: mount, Run: 1, Name: "tool", Payload: wire.AppendInvoke(nil, fn, []byte(args))}
 }
 
-// startWorker serves in this process, over pipes, without a lock.
+// startWorker serves in this process, over pipes, without a lock. Its input is a
+// pipe of the system.
 func startWorker(t testing.TB) *host {
 	t.Helper()
 	return startServe(t, stubPrelude, "stub")
@@ -258,9 +260,15 @@ func startServe(t testing.TB, prelude, hash string) *host {
 
 func startOptions(t testing.TB, o Options) *host {
 	t.Helper()
-	in, hostOut := io.Pipe()
+	in, hostOut, err := os.Pipe() // as the process has it: see package relay
+	if err != nil {
+		t.Fatal(err)
+	}
 	hostIn, out := io.Pipe()
 	o.In, o.Out = in, out
+	if o.wait != 0 { // a bound of executors: a reader that waits relies on the host's
+		o.In = struct{ io.Reader }{in}
+	}
 	w, err := newWorker(o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -93,6 +94,45 @@ func TestCrossingChains(t *testing.T) {
 	if ra.value != "2" || rb.fault == nil || rb.fault.Code != wire.CodeDeadlock ||
 		!strings.Contains(rb.fault.Message, "dyn-1") || !strings.Contains(rb.fault.Message, "dyn-2") {
 		t.Errorf("%s %#v, %s %#v", ra.value, ra.fault, rb.value, rb.fault)
+	}
+}
+
+// TestReadTogether: what comes together with the answer that a machine waits for is
+// acted on while that machine goes on.
+func TestReadTogether(t *testing.T) {
+	h := startTimed(t)
+	const source = "host.fn(1, (n) => { host.sync('x'); for (const end = Date.now() + n; Date.now() < end;); return 'slow' }); host.fn(2, () => 'quick')"
+	h.mount(1, source, time.Minute)
+	h.mount(2, source, time.Minute)
+	quick := make(chan wire.Frame, 1)
+	h.sync = func(h *host, f wire.Frame) {
+		var both bytes.Buffer
+		w := wire.NewWriter(&both)
+		in := invoke(2, 2, "{}")
+		in.ID, in.Chain = 1<<40, 1<<40
+		h.mu.Lock()
+		h.results[in.ID] = quick
+		h.mu.Unlock()
+		for _, frame := range []wire.Frame{{Kind: wire.Reply, ID: f.ID, Mount: f.Mount, Payload: wire.Ok(nil)}, in} {
+			if err := w.Write(frame); err != nil {
+				h.t.Error(err)
+			}
+		}
+		if _, err := h.in.Write(both.Bytes()); err != nil {
+			h.t.Error(err)
+		}
+	}
+	_, slow := h.send(invoke(1, 1, "2000"))
+	if got := h.await(quick); got.value != `"quick"` {
+		t.Errorf("got %s %v", got.value, got.fault)
+	}
+	select {
+	case <-slow:
+		t.Error("the call that came with the answer waited for the one that the answer was for")
+	default:
+	}
+	if got := h.await(slow); got.value != `"slow"` {
+		t.Errorf("got %s %v", got.value, got.fault)
 	}
 }
 
