@@ -64,6 +64,7 @@ func (c *call) answer(o outcome) { c.answered.Do(func() { c.result <- o }) }
 type (
 	chainKey struct{} // → the chain of a call, uint64
 	callKey  struct{} // → *call
+	laterKey struct{} // → whether nobody waits in an engine for it, bool
 )
 
 // begin registers a call, so that its answer finds it, and gives it the chain
@@ -153,6 +154,9 @@ func (p *process) abandon(c *call) (tooMany bool) {
 func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit time.Duration) outcome {
 	defer c.timer.Stop()
 	f.Kind, f.ID, f.Chain, f.Mount = c.kind, c.id, c.chain, c.vm.num
+	if later, _ := c.ctx.Value(laterKey{}).(bool); later {
+		f.Flags |= wire.FlagLater
+	}
 	if err := p.w.Write(f); err != nil {
 		p.end(c)
 		if errors.Is(err, wire.ErrTooLarge) {

@@ -102,7 +102,7 @@ func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (j
 	if vm.asks.Add(1) > maxAsks {
 		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("more than %d open requests of one mount", maxAsks)}
 	}
-	ctx := p.contextOf(f)
+	ctx := context.WithValue(p.contextOf(f), laterKey{}, kind == wire.Settle)
 	go func() {
 		defer vm.asks.Add(-1)
 		var once sync.Once

@@ -74,6 +74,28 @@ func TestIntentGuardDown(t *testing.T) {
 	r.Works(r.Call("reader", nil), "no error: secret")
 }
 
+// What a plugin is asked on behalf of a call that it awaits comes when its engine
+// is free, not inside another call that it waits in.
+func TestAskedWhileItCalls(t *testing.T) {
+	t.Parallel()
+	r, _ := rig(t, small)
+	r.Mount(`return { name: 'busy', inject: ['shapes'], apply(ctx) {
+  const s = ctx.shapes
+  ctx.on('shapes/read-intent', async (what, next) => next())
+  harness.registerTool(ctx, harness.defineTool({ name: 'busy', description: 'd', parameters: {},
+    output: { schema: { type: 'string' }, render: (_a, v) => [{ type: 'text', text: v }] },
+    async execute() {
+      const reading = s.read('mine')
+      const each = s.each(['a', 'b'], async ({ name }) => name + '!')
+      for (let i = 0; i < 50; i++) s.add(i, i)
+      return await reading + ' ' + (await each).length
+    } }))
+} }`)
+	for range 20 {
+		r.Works(r.Call("busy", nil), "mine 2")
+	}
+}
+
 // Only what a guard does itself is left out: what its mount does meanwhile, for
 // nobody, is not.
 func TestIntentGuardHearsOthers(t *testing.T) {

@@ -99,6 +99,9 @@ const (
 	FlagSpent = 1 << iota
 	// FlagHandled on Late: see there.
 	FlagHandled
+	// FlagLater on Invoke: it is on behalf of a HostAsync, so no engine of its chain
+	// waits for it. It is entered when its VM is free, never inside a wait of one.
+	FlagLater
 )
 
 // VerbPhase on Send: the call ID is in the phase that Payload names. The worker

@@ -87,7 +87,7 @@ func (w *worker) frameCall(f wire.Frame) error {
 			return m.vm.Call("apply", c.text, runText(c.run), string(f.Payload))
 		}
 	} else {
-		e.nests = true
+		e.nests = f.Flags&wire.FlagLater == 0
 		e.dispatch = func() (string, bool, error) {
 			return m.vm.Call("invoke", c.text, name, strconv.FormatUint(uint64(fn), 10), string(args))
 		}
