@@ -255,6 +255,8 @@ func TestBrokenIteration(t *testing.T) {
 		{"throw", "try { for await (const n of s.count(1e9)) if (n === 3) throw 1 } catch {} return 'after'"},
 		{"return", "const it = s.count(1e9)[Symbol.asyncIterator](); await it.next(); await it.return(); return 'after'"},
 		{"return_while_it_waits", "const it = s.count(-1)[Symbol.asyncIterator](); const p = it.next(); await ctx.timeout(5); await it.return(); return (await p).done ? 'after' : 'no'"},
+		{"signal_between_steps", "const c = new AbortController(); try { for await (const n of s.count(1e9, { signal: c.signal })) if (n === 3) c.abort(new Error('enough')) } catch (e) { return e.message === 'enough' ? 'after' : e.message } return 'no end'"},
+		{"signal_last_step", "const c = new AbortController(); let n = 0; try { for await (const x of s.count(5, { signal: c.signal })) { n++; if (x === 3) c.abort() } } catch (e) { return e.name + n === 'AbortError4' ? 'after' : e.name + n } return 'no end'"},
 		{"return_before_it_began", "const it = s.count(-1)[Symbol.asyncIterator](); const p = it.next(); await it.return(); return (await p).done ? 'after' : 'no'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

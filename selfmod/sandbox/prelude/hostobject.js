@@ -318,7 +318,18 @@ const makeIterator = (t, m, args, keep) => {
     }
     subscribe(p, arrived, broke);
   };
+  // A signal that fired between two steps breaks the iteration off: what was read
+  // ahead is not given any more.
+  const brokenOff = () => {
+    const finished = s.over && s.at >= s.values.length;
+    if (finished || s.busy || s.c === null || s.c.signal === undefined || !made.abort.isAborted(s.c.signal)) {
+      return;
+    }
+    stop();
+    s.failure = { __proto__: null, e: made.abort.reasonOf(s.c.signal) };
+  };
   const pump = () => {
+    brokenOff();
     while (s.wanted.length > 0 && s.at < s.values.length) {
       const value = s.values[s.at];
       s.at++;
