@@ -178,6 +178,7 @@ const (
 	FSSteps     = 10_000   // names looked at on the way to a target, links and retries included
 	FSWatches   = 50       // watches per plugin
 	FSWatchDirs = 2000     // folders of one watch
+	FSWatched   = 500_000  // names that the watches of all plugins know
 	FSChanges   = 1000     // changes in one call of a watch's callback
 	FSPending   = 10_000   // changes that wait for it; beyond, they are lost and it is told
 )

@@ -24,7 +24,7 @@ const (
 	CodeNoMember  = "NO_MEMBER"     // there is no such member
 	CodeAborted   = "ABORT_ERR"     // the call was cancelled
 	CodePanic     = "HOST_PANIC"    // the method panicked
-	CodeTooLarge  = "TOO_LARGE"     // the result does not cross
+	CodeTooLarge  = "TOO_LARGE"     // what does not cross, or is too much
 )
 
 // Error is what went wrong between a caller and a method.

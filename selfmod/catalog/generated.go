@@ -845,10 +845,10 @@ interface FetchBody {
 	},
 	{
 		Name: "FetchFormat",
-		Declaration: `/** What becomes of a page before it is returned. Only HTML is changed. */
+		Declaration: `/** What becomes of a page before it is returned. Only HTML is changed, and HTML over 2 MiB is refused unless the format is raw. */
 type FetchFormat = 'raw' | 'markdown' | 'text';`,
 		Short: "FetchFormat = 'raw' | 'markdown' | 'text'",
-		Doc:   "What becomes of a page before it is returned. Only HTML is changed.",
+		Doc:   "What becomes of a page before it is returned. Only HTML is changed, and HTML over 2 MiB is refused unless the format is raw.",
 	},
 	{
 		Name: "FetchMethod",
@@ -1369,7 +1369,7 @@ interface Stream {
   text: string;
   /** Says that the beginning is missing from text. */
   truncated: boolean;
-  /** the file with the output from its beginning, up to 64 MiB, if it is truncated. It lives until the plugin ends or 32 newer ones exist. */
+  /** the file with the output from its beginning, up to 64 MiB, if it is truncated. It is outside of the roots of fs: read it with a command, such as grep. It lives until the plugin ends or 32 newer ones exist. */
   spillPath?: string;
   /** Says that the output is not UTF-8 text: text holds U+FFFD for what is not. */
   binary?: boolean;

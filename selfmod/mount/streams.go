@@ -28,7 +28,7 @@ func (r *run) iterate(ctx context.Context, q request, call *hostCall, end func()
 	h.mu.Unlock()
 	if full {
 		end()
-		return nil, fmt.Errorf("a temporary Plugin may have %d iterations at a time, and this one has that many; end some with break or return()", limits.Iterations)
+		return nil, &bridge.Error{Name: "RangeError", Code: bridge.CodeTooLarge, Message: fmt.Sprintf("a temporary Plugin may have %d iterations at a time, and this one has that many; end some with break or return()", limits.Iterations)}
 	}
 	it, err := q.object.Iterate(ctx, q.member, q.args, (*hostCaller)(r))
 	if err != nil {

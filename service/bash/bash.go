@@ -145,7 +145,8 @@ type Stream struct {
 	// Truncated says that the beginning is missing from text.
 	Truncated bool `json:"truncated"`
 	// SpillPath is the file with the output from its beginning, up to 64 MiB, if it is
-	// truncated. It lives until the plugin ends or 32 newer ones exist.
+	// truncated. It is outside of the roots of fs: read it with a command, such as grep.
+	// It lives until the plugin ends or 32 newer ones exist.
 	SpillPath string `json:"spillPath,omitempty"`
 	// Binary says that the output is not UTF-8 text: text holds U+FFFD for what is not.
 	Binary bool `json:"binary,omitempty"`

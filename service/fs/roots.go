@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/tool"
@@ -66,6 +67,8 @@ type local struct {
 	roots  []*root
 	denied []string // canonical
 	locks  [64]chan struct{}
+
+	watched atomic.Int64 // names that all watches know
 }
 
 var _ FS = (*local)(nil)

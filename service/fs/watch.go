@@ -254,6 +254,7 @@ func (w *watched) close() error {
 		err = w.notify.Close()
 	}
 	for _, f := range w.names {
+		w.count(-len(f.known))
 		f.close()
 	}
 	return err
@@ -307,11 +308,12 @@ func (w *watched) again(f *folder, found newcomer) error {
 	} else {
 		var more bool
 		var err error
-		if all, more, err = list(w.k, f.dir, limits.FSVisited-w.known); err != nil {
+		room := min(limits.FSVisited-w.known, limits.FSWatched-int(w.from.watched.Load()))
+		if all, more, err = list(w.k, f.dir, max(room, 0)); err != nil {
 			return err
 		}
 		if more {
-			return w.k.fail(CodeTooLarge, "there are more than %d files and folders in it; watch a smaller folder", limits.FSVisited)
+			return w.k.fail(CodeTooLarge, "there are more than %d files and folders in it, or more than %d in all that plugins watch; watch a smaller folder, or end other watches", limits.FSVisited, limits.FSWatched)
 		}
 	}
 	for name := range f.known {
@@ -351,7 +353,7 @@ func (w *watched) look(f *folder, name string, found newcomer) (path string, kin
 	if !known {
 		kind = Created
 		f.known[name] = true
-		w.known++
+		w.count(1)
 	}
 	if !info.IsDir() {
 		w.drop(path)
@@ -398,9 +400,15 @@ func (w *watched) prune(paths []string) {
 	}
 }
 
+// count keeps the numbers of names that this watch and all watches know.
+func (w *watched) count(n int) {
+	w.known += n
+	w.from.watched.Add(int64(n))
+}
+
 func (w *watched) forget(f *folder, name string) {
 	delete(f.known, name)
-	w.known--
+	w.count(-1)
 	w.drop(filepath.Join(f.abs, name))
 }
 
@@ -414,7 +422,7 @@ func (w *watched) drop(path string) {
 			continue
 		}
 		_ = w.notify.Remove(f.at) // the system may have forgotten it already
-		w.known -= len(f.known)
+		w.count(-len(f.known))
 		delete(w.folders, abs)
 		delete(w.names, f.at)
 		f.close()

@@ -301,6 +301,31 @@ func TestWatchesAreBounded(t *testing.T) {
 	watching(t, w, "d", nil)
 }
 
+// TestNamesOfWatchesAreBounded: what the watches of all plugins know together.
+func TestNamesOfWatchesAreBounded(t *testing.T) {
+	w := newWorld(t, Config{})
+	for _, name := range []string{"d/a", "d/b", "e/sub/c"} {
+		put(t, filepath.Join(w.dir, name), "")
+	}
+	l, ok := w.svc.(*local)
+	if !ok {
+		t.Fatalf("%T", w.svc)
+	}
+	_, end := watching(t, w, "e", &WatchOptions{Recursive: true})
+	if got := l.watched.Load(); got != 3 { // e, sub, c
+		t.Errorf("%d names are known, want 3", got)
+	}
+	l.watched.Add(limits.FSWatched - 4)
+	_, err := w.fs.Watch(t.Context(), "d", newSeen(t).callback, nil)
+	wantCode(t, err, CodeTooLarge, "in all that plugins watch")
+	do(t, end(t.Context()))
+	_, end = watching(t, w, "d", nil)
+	do(t, end(t.Context()))
+	if got := l.watched.Load(); got != limits.FSWatched-4 {
+		t.Errorf("%d names are known after the watches, want none", got-limits.FSWatched+4)
+	}
+}
+
 func TestWatchTooManyFolders(t *testing.T) {
 	w := newWorld(t, Config{})
 	for i := range limits.FSWatchDirs + 1 {

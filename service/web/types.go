@@ -14,7 +14,7 @@ import (
 )
 
 // FetchFormat is what becomes of a page before it is returned. Only HTML is
-// changed.
+// changed, and HTML over 2 MiB is refused unless the format is raw.
 type FetchFormat string
 
 // The formats.
