@@ -14,14 +14,14 @@ type Answer struct {
 	Content     []Block
 	Usage       *Usage // nil when the provider did not say
 	Reason      FinishReason
-	Failure     *Failure // set for Aborted and Error
-	ReplayState lossless.Text
+	Failure     *Failure // set for Aborted and Failed
+	ReplayState lossless.Value
 }
 
 // Message returns the answer as the message that goes into the log and back to
 // the model.
 func (a Answer) Message(id string, c Config) Message {
-	return Message{ID: id, Role: RoleAssistant, Content: a.Content,
+	return Message{ID: id, Role: Assistant, Content: a.Content,
 		Source: Source{Kind: SourceModel, Provider: c.Provider, Model: c.Model, ReplayState: a.ReplayState}}
 }
 
@@ -58,11 +58,11 @@ func (a *Assembler) Add(c Chunk) {
 	case BlockStart:
 		a.open(c.Index, c.BlockType)
 	case TextDelta:
-		a.grow(a.open(c.Index, TextBlock), c.Text)
+		a.grow(a.open(c.Index, TextBlock), string(c.Text))
 	case ReasoningDelta:
-		a.grow(a.open(c.Index, ReasoningBlock), c.Text)
-	case ToolCallDelta:
-		p := a.open(c.Index, ToolCallBlock)
+		a.grow(a.open(c.Index, ReasoningBlock), string(c.Text))
+	case CallDelta:
+		p := a.open(c.Index, CallBlock)
 		if p == nil || p.ended {
 			return
 		}
@@ -72,7 +72,7 @@ func (a *Assembler) Add(c Chunk) {
 		if p.block.Name == "" {
 			p.block.Name = c.Name
 		}
-		a.grow(p, c.ArgumentsDelta)
+		a.grow(p, string(c.Text))
 	case BlockEnd:
 		a.end(c)
 	case UsageChunk:
@@ -80,7 +80,7 @@ func (a *Assembler) Add(c Chunk) {
 			u := *c.Usage
 			a.answer.Usage = &u
 		}
-	case FinishChunk:
+	case Finish:
 		a.finished = true
 		a.answer.Reason, a.answer.Failure, a.answer.ReplayState = c.Reason, c.Failure, c.ReplayState
 	}
@@ -135,7 +135,7 @@ func (a *Assembler) end(c Chunk) {
 
 func (a *Assembler) tooMuch(format string, n int) {
 	a.finished = true
-	a.answer.Reason = Error
+	a.answer.Reason = Failed
 	a.answer.Failure = Fail(CodeMalformed, "the answer has "+format, n)
 }
 
@@ -148,10 +148,10 @@ func (a *Assembler) Answer() Answer {
 		p := a.blocks[i]
 		b := p.block
 		if !p.ended {
-			if b.Type == ToolCallBlock {
-				b.Arguments = p.text.String()
+			if b.Type == CallBlock {
+				b.Arguments = Text(p.text.String())
 			} else {
-				b.Text = p.text.String()
+				b.Text = Text(p.text.String())
 			}
 		}
 		if !p.gone && !isEmpty(b) {

@@ -2,6 +2,9 @@
 // streams of chunks, failures, retries, and the registry of adapters. The
 // adapters are in the packages below it; this one knows no wire format.
 //
+// Messages, chunks, usage and failures are the types of package message, which
+// are what the session log keeps; the names here are aliases of them.
+//
 // # A request and its answer
 //
 //	call, err := registry.Prepare(config)      // resolves defaults, pins the adapter

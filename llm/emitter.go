@@ -58,7 +58,7 @@ func (e *Emitter) Append(i int, s string) {
 	if b.block.Type == ReasoningBlock {
 		t = ReasoningDelta
 	}
-	e.send(Chunk{Type: t, Index: i, Text: s})
+	e.send(Chunk{Type: t, Index: i, Text: Text(s)})
 }
 
 // Call adds to a tool call. The first id and the first name that are not empty
@@ -77,7 +77,7 @@ func (e *Emitter) Call(i int, id, name, arguments string) {
 	b.block.ID += id
 	b.block.Name += name
 	b.text.WriteString(arguments)
-	e.send(Chunk{Type: ToolCallDelta, Index: i, ID: id, Name: name, ArgumentsDelta: arguments})
+	e.send(Chunk{Type: CallDelta, Index: i, ID: id, Name: name, Text: Text(arguments)})
 }
 
 // Sign adds to the signature and to the redacted data of a reasoning block.
@@ -101,7 +101,7 @@ func (e *Emitter) Reset() {
 // Calls returns the number of tool calls, and Blocks that of all blocks, that
 // were not taken back.
 func (e *Emitter) Calls() int {
-	return e.count(func(b *emitted) bool { return b.block.Type == ToolCallBlock })
+	return e.count(func(b *emitted) bool { return b.block.Type == CallBlock })
 }
 
 // Blocks returns the number of blocks that were not taken back.
@@ -119,18 +119,18 @@ func (e *Emitter) count(f func(*emitted) bool) int {
 
 // Fail ends the stream with a failure: aborted where its code is ABORTED.
 func (e *Emitter) Fail(f *Failure) {
-	reason := Error
+	reason := Failed
 	if f.Code == CodeAborted {
 		reason = Aborted
 	}
-	e.end(Chunk{Type: FinishChunk, Reason: reason, Failure: f})
+	e.end(Chunk{Type: Finish, Reason: reason, Failure: f})
 }
 
 // Finish ends the stream. A stop with tool calls is tool-calls; a stop with no
 // block in it is the failure EMPTY_RESPONSE; a call without a name is
 // MALFORMED_RESPONSE. A call without an id, or with one that an earlier call of
 // the answer has, gets one of its own.
-func (e *Emitter) Finish(reason FinishReason, replay lossless.Text) {
+func (e *Emitter) Finish(reason FinishReason, replay lossless.Value) {
 	if reason == Stop || reason == ToolCalls {
 		reason = Stop
 		if e.Calls() > 0 {
@@ -143,7 +143,7 @@ func (e *Emitter) Finish(reason FinishReason, replay lossless.Text) {
 	}
 	ids := map[string]bool{}
 	for i, b := range e.blocks {
-		if b.gone || b.block.Type != ToolCallBlock {
+		if b.gone || b.block.Type != CallBlock {
 			continue
 		}
 		if b.block.Name == "" {
@@ -160,11 +160,11 @@ func (e *Emitter) Finish(reason FinishReason, replay lossless.Text) {
 		ids[id] = true
 		b.block.ID = id
 	}
-	if len(replay) > limits.LLMReplay {
+	if !replay.IsNull() && len(replay.Encode()) > limits.LLMReplay {
 		e.Fail(Fail(CodeMalformed, "the answer has more than %d bytes of hidden state", limits.LLMReplay))
 		return
 	}
-	e.end(Chunk{Type: FinishChunk, Reason: reason, ReplayState: replay})
+	e.end(Chunk{Type: Finish, Reason: reason, ReplayState: replay})
 }
 
 func (e *Emitter) end(finish Chunk) {
@@ -175,12 +175,12 @@ func (e *Emitter) end(finish Chunk) {
 		c := Chunk{Type: BlockEnd, Index: i}
 		if !b.gone {
 			block := b.block
-			if block.Type == ToolCallBlock {
-				block.Arguments = b.text.String()
+			if block.Type == CallBlock {
+				block.Arguments = Text(b.text.String())
 			} else {
-				block.Text = b.text.String()
+				block.Text = Text(b.text.String())
 			}
-			block.Signature, block.Redacted = b.signature.String(), b.redacted.String()
+			block.Signature, block.Redacted = Text(b.signature.String()), Text(b.redacted.String())
 			c.Block = &block
 		}
 		e.send(c)

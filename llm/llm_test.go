@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/llmtest"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -198,15 +198,15 @@ func TestCallKeepsTheGrammar(t *testing.T) {
 	}{
 		{"noFinish", func(_ context.Context, y func(llm.Chunk) bool) { y(text) }, llm.Stop, ""},
 		{"twoFinishes", func(_ context.Context, y func(llm.Chunk) bool) {
-			_ = y(llm.Chunk{Type: llm.FinishChunk, Reason: llm.MaxTokens}) && y(text)
+			_ = y(llm.Chunk{Type: llm.Finish, Reason: llm.MaxTokens}) && y(text)
 		}, llm.MaxTokens, ""},
-		{"panic", func(context.Context, func(llm.Chunk) bool) { panic("oops") }, llm.Error, llm.CodeInternal},
+		{"panic", func(context.Context, func(llm.Chunk) bool) { panic("oops") }, llm.Failed, llm.CodeInternal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			call := prepared(t, fake{c.stream})
 			chunks := slices.Collect(call.Stream(t.Context(), &llm.Request{Config: call.Config}))
 			last := chunks[len(chunks)-1]
-			if last.Type != llm.FinishChunk || last.Reason != c.reason || (c.code != "" && last.Failure.Code != c.code) {
+			if last.Type != llm.Finish || last.Reason != c.reason || (c.code != "" && last.Failure.Code != c.code) {
 				t.Errorf("chunks %+v", chunks)
 			}
 			again := slices.Collect(call.Stream(t.Context(), &llm.Request{Config: call.Config}))
@@ -225,7 +225,7 @@ func TestCallKeepsTheGrammar(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		call := prepared(t, fake{func(_ context.Context, y func(llm.Chunk) bool) {
 			cancel()
-			y(llm.Chunk{Type: llm.FinishChunk, Reason: llm.Error, Failure: llm.Fail(llm.CodeTransport, "gone")})
+			y(llm.Chunk{Type: llm.Finish, Reason: llm.Failed, Failure: llm.Fail(llm.CodeTransport, "gone")})
 		}})
 		_, a, _ := llmtest.Collect(call.Stream(ctx, &llm.Request{Config: call.Config}))
 		if a.Reason != llm.Aborted || !errors.Is(a.Failure, context.Canceled) {
@@ -254,12 +254,12 @@ func TestEmitterAndAssembler(t *testing.T) {
 		e := llm.NewEmitter(func(c llm.Chunk) bool {
 			chunks = append(chunks, c)
 			all.Add(c)
-			if c.Type != llm.BlockEnd || c.Block == nil || c.Block.Signature+c.Block.Redacted == "" && c.Block.Type != llm.ToolCallBlock {
+			if c.Type != llm.BlockEnd || c.Block == nil || c.Block.Signature+c.Block.Redacted == "" && c.Block.Type != llm.CallBlock {
 				part.Add(c)
 			}
 			return true
 		})
-		types := []llm.BlockType{llm.TextBlock, llm.ReasoningBlock, llm.ToolCallBlock}
+		types := []llm.BlockType{llm.TextBlock, llm.ReasoningBlock, llm.CallBlock}
 		n := 0
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			if n == 0 || rapid.IntRange(0, 3).Draw(t, "open") == 0 {
@@ -268,7 +268,7 @@ func TestEmitterAndAssembler(t *testing.T) {
 			}
 			i := rapid.IntRange(0, n-1).Draw(t, "i")
 			s := rapid.String().Draw(t, "s")
-			if e.Is(i, llm.ToolCallBlock) {
+			if e.Is(i, llm.CallBlock) {
 				e.Call(i, rapid.SampledFrom([]string{"", "x"}).Draw(t, "id"), "name", s)
 			} else {
 				e.Append(i, s)
@@ -277,8 +277,8 @@ func TestEmitterAndAssembler(t *testing.T) {
 		if rapid.IntRange(0, 5).Draw(t, "reset") == 0 {
 			e.Reset()
 		}
-		e.Usage(llm.Usage{InputTokens: 1})
-		e.Finish(llm.Stop, nil)
+		e.Usage(llm.Usage{Input: 1})
+		e.Finish(llm.Stop, lossless.Value{})
 		e.Fail(llm.Fail(llm.CodeServer, "too late"))
 		if err := llmtest.Grammar(chunks); err != nil {
 			t.Fatal(err)
@@ -286,10 +286,10 @@ func TestEmitterAndAssembler(t *testing.T) {
 		a := all.Answer()
 		ids := map[string]bool{}
 		for _, b := range a.Content {
-			if a.Failure == nil && b.Type == llm.ToolCallBlock && (b.ID == "" || ids[b.ID]) {
+			if a.Failure == nil && b.Type == llm.CallBlock && (b.ID == "" || ids[b.ID]) {
 				t.Fatalf("the id %q is none, or not the only one", b.ID)
 			}
-			ids[b.ID] = b.Type == llm.ToolCallBlock
+			ids[b.ID] = b.Type == llm.CallBlock
 		}
 		if len(part.Answer().Content) < len(a.Content) {
 			t.Fatalf("without ends: %d blocks, with them %d", len(part.Answer().Content), len(a.Content))
@@ -300,7 +300,7 @@ func TestEmitterAndAssembler(t *testing.T) {
 func TestBounds(t *testing.T) {
 	a := llm.NewAssembler()
 	for range limits.LLMMessage/(1<<20) + 1 {
-		a.Add(llm.Chunk{Type: llm.TextDelta, Text: strings.Repeat("x", 1<<20)})
+		a.Add(llm.Chunk{Type: llm.TextDelta, Text: llm.Text(strings.Repeat("x", 1<<20))})
 	}
 	if f := a.Answer().Failure; f == nil || f.Code != llm.CodeMalformed {
 		t.Errorf("too many bytes: %v", f)
@@ -337,31 +337,6 @@ func FuzzAssembler(f *testing.F) {
 			_ = a.Answer()
 		}
 	})
-}
-
-// TestJSON: what is logged is read back as the same.
-func TestJSON(t *testing.T) {
-	m := llm.Message{ID: "1", Role: llm.RoleAssistant, Source: llm.Source{Kind: llm.SourceModel, Provider: "p", Model: "m", ReplayState: []byte(`{"a":1.0}`)}, Content: []llm.Block{
-		llm.Text("a<b>\u2028"), {Type: llm.ReasoningBlock, Signature: "s", Redacted: "r"}, {Type: llm.ToolCallBlock, ID: "i", Name: "n", Arguments: "{\"a\": \x00"},
-		{Type: llm.ImageBlock, Attachment: &llm.Attachment{Hash: "h", MediaType: "image/png"}}, {Type: llm.ToolResultBlock, ToolCallID: "i", IsError: true, Content: []llm.Block{llm.Text("x")}}}}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back llm.Message
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(m, back); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
-}
-
-func TestUsage(t *testing.T) {
-	u := llm.Usage{InputTokens: 1, CacheReadTokens: 2, CacheWriteTokens: 4, OutputTokens: 8, ReasoningTokens: 16}
-	if u.Context() != 31 || u.Input() != 7 || u.Add(u).Context() != 62 {
-		t.Errorf("%d %d %+v", u.Context(), u.Input(), u.Add(u))
-	}
 }
 
 func BenchmarkAssemble(b *testing.B) {

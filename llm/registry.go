@@ -155,14 +155,14 @@ func (c *Call) check(r *Request) *Failure {
 // second Stream of the same call answers with the failure INVALID_REQUEST.
 func (c *Call) Stream(ctx context.Context, r *Request) iter.Seq[Chunk] {
 	return func(yield func(Chunk) bool) {
-		finish, left := Chunk{Type: FinishChunk, Reason: Stop}, false
+		finish, left := Chunk{Type: Finish, Reason: Stop}, false
 		f := c.check(r)
 		if f == nil && c.used.Swap(true) {
 			f = Fail(CodeInvalidRequest, "a prepared call is streamed once; prepare another one")
 		}
 		if f == nil {
 			f = c.run(ctx, r, func(ch Chunk) bool {
-				if ch.Type == FinishChunk {
+				if ch.Type == Finish {
 					finish = ch
 					return false
 				}
@@ -174,9 +174,9 @@ func (c *Call) Stream(ctx context.Context, r *Request) iter.Seq[Chunk] {
 			return
 		}
 		if f != nil {
-			finish = Chunk{Type: FinishChunk, Reason: Error, Failure: f}
+			finish = Chunk{Type: Finish, Reason: Failed, Failure: f}
 		}
-		if ctx.Err() != nil && finish.Reason == Error {
+		if ctx.Err() != nil && finish.Reason == Failed {
 			finish.Reason = Aborted
 			finish.Failure = AsFailure(ctx.Err(), CodeAborted)
 		}

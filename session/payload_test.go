@@ -14,7 +14,8 @@ import (
 
 // TestPayloads: every payload comes back from its event with every field.
 func TestPayloads(t *testing.T) {
-	failure := message.Failure{Message: "m", Code: "RATE_LIMIT", Status: 429, RetryAfterMs: 1500, RequestID: "r"}
+	after := int64(1500)
+	failure := message.Failure{Message: "m", Code: "RATE_LIMIT", Status: 429, RetryAfterMs: &after, RequestID: "r", Permanent: true}
 	usage := &message.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 1}
 	obj := lossless.Obj(lossless.M("a", lossless.Arr(lossless.Int(1), lossless.Str("<&>"))))
 	said := sessiontest.User("q", "x").Message

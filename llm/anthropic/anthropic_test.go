@@ -102,13 +102,13 @@ func compare(t *testing.T, got llm.Answer, r llmtest.Recording) {
 	for _, b := range got.Content {
 		switch b.Type {
 		case llm.ReasoningBlock:
-			reasoning += b.Text
+			reasoning += string(b.Text)
 			signature += len(b.Signature)
 			if b.Redacted != "" {
 				redacted++
 			}
-		case llm.ToolCallBlock:
-			c := call{b.ID, b.Name, b.Arguments}
+		case llm.CallBlock:
+			c := call{b.ID, b.Name, string(b.Arguments)}
 			if c.Args == "" {
 				c.Args = "{}"
 			}
@@ -156,8 +156,8 @@ func compare(t *testing.T, got llm.Answer, r llmtest.Recording) {
 	if finish != wantFinish || code != wantCode {
 		t.Errorf("finish %s %s (%v), want %s %s", finish, code, got.Failure, wantFinish, wantCode)
 	}
-	n := func(key string) int { f, _ := want.Usage[key].(float64); return int(f) }
-	u := llm.Usage{InputTokens: n("input_tokens"), OutputTokens: n("output_tokens"), CacheReadTokens: n("cache_read_input_tokens"), CacheWriteTokens: n("cache_creation_input_tokens")}
+	n := func(key string) int64 { f, _ := want.Usage[key].(float64); return int64(f) }
+	u := llm.Usage{Input: n("input_tokens"), Output: n("output_tokens"), CacheRead: n("cache_read_input_tokens"), CacheWrite: n("cache_creation_input_tokens")}
 	if got.Usage == nil || *got.Usage != u {
 		t.Errorf("usage %+v, want %+v", got.Usage, u)
 	}
@@ -219,7 +219,7 @@ func TestInputAtStart(t *testing.T) {
 	a, err := decode(bytes.Join([][]byte{
 		event1(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"1","name":"f","input":{"a": 1.0}}}`),
 		event1(`{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`)}, nil))
-	want := []llm.Block{{Type: llm.ToolCallBlock, ID: "1", Name: "f", Arguments: `{"a": 1.0}`}}
+	want := []llm.Block{{Type: llm.CallBlock, ID: "1", Name: "f", Arguments: `{"a": 1.0}`}}
 	if d := cmp.Diff(want, a.Content); d != "" || err != nil {
 		t.Errorf("%v -want +got\n%s", err, d)
 	}
@@ -227,13 +227,13 @@ func TestInputAtStart(t *testing.T) {
 
 func TestEncode(t *testing.T) {
 	r := &llm.Request{Config: llm.Config{Provider: "p", Model: "claude-next", Effort: "high"}, System: "sys",
-		Tools: []llm.Tool{{Name: "f", Parameters: []byte(`{"type":"object"}`)}, {Name: "g", Parameters: []byte(`{}`)}}}
+		Tools: []llm.Tool{{Name: "f", Parameters: lossless.Obj(lossless.M("type", lossless.Str("object")))}, {Name: "g", Parameters: lossless.Obj()}}}
 	r.Messages = []llm.Message{llm.UserText("hi"),
-		{Role: llm.RoleAssistant, Source: llm.Source{Provider: "p"}, Content: []llm.Block{
+		{Role: llm.Assistant, Source: llm.Source{Provider: "p"}, Content: []llm.Block{
 			{Type: llm.ReasoningBlock, Text: "hm", Signature: "sig+/="}, {Type: llm.ReasoningBlock, Redacted: "red"}, {Type: llm.ReasoningBlock, Text: "cut"},
-			llm.Text(" \n"), {Type: llm.ToolCallBlock, ID: "1", Name: "f", Arguments: `{"é":1.0}`},
-			{Type: llm.ToolCallBlock, ID: "2", Name: "g"}, {Type: llm.ToolCallBlock, ID: "3", Name: "g", Arguments: `{"a`}}},
-		llm.ToolResult("1", "one", false), llm.UserText("wait"), llm.ToolResult("2", "", true), llm.ToolResult("3", "bad", true)}
+			llm.Plain(" \n"), {Type: llm.CallBlock, ID: "1", Name: "f", Arguments: `{"é":1.0}`},
+			{Type: llm.CallBlock, ID: "2", Name: "g"}, {Type: llm.CallBlock, ID: "3", Name: "g", Arguments: `{"a`}}},
+		llm.Result("", "1", false, llm.Plain("one")), llm.UserText("wait"), llm.Result("", "2", true), llm.Result("", "3", true, llm.Plain("bad"))}
 	const want = `{"model":"claude-next","max_tokens":32000,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},` +
 		`"tools":[{"name":"f","input_schema":{"type":"object"}},{"name":"g","input_schema":{},"cache_control":{"type":"ephemeral"}}],` +
 		`"system":[{"type":"text","text":"sys","cache_control":{"type":"ephemeral"}}],` +
@@ -329,7 +329,7 @@ func turnEvents(turn llmtest.Turn) [][]byte {
 		block(`{"type":"text","text":""}`, `{"type":"text_delta","text":`+q(turn.Text)+`}`)
 	}
 	for _, c := range turn.Calls {
-		block(`{"type":"tool_use","input":{},"id":`+q(c.ID)+`,"name":`+q(c.Name)+`}`, `{"type":"input_json_delta","partial_json":`+q(c.Arguments)+`}`)
+		block(`{"type":"tool_use","input":{},"id":`+q(c.ID)+`,"name":`+q(c.Name)+`}`, `{"type":"input_json_delta","partial_json":`+q(string(c.Arguments))+`}`)
 	}
 	if turn.Hang {
 		return append(out, nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/internal/sse"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 // event is one event of a stream, or a whole message.
@@ -49,10 +50,10 @@ type delta struct {
 }
 
 type usage struct {
-	Input  *int `json:"input_tokens"`
-	Output *int `json:"output_tokens"`
-	Read   *int `json:"cache_read_input_tokens"`
-	Write  *int `json:"cache_creation_input_tokens"`
+	Input  *int64 `json:"input_tokens"`
+	Output *int64 `json:"output_tokens"`
+	Read   *int64 `json:"cache_read_input_tokens"`
+	Write  *int64 `json:"cache_creation_input_tokens"`
 }
 
 // open is a block of the message under way.
@@ -152,7 +153,7 @@ func (d *decoder) start(index int, b *block) {
 	case "thinking", "redacted_thinking":
 		d.open[index] = &open{block: d.out.Open(llm.ReasoningBlock)}
 	case "tool_use":
-		o := &open{block: d.out.Open(llm.ToolCallBlock)}
+		o := &open{block: d.out.Open(llm.CallBlock)}
 		if input := strings.TrimSpace(string(b.Input)); input != "" && input != "{}" && input != "null" {
 			o.input = input
 		}
@@ -195,7 +196,7 @@ func (d *decoder) delta(index int, m *delta) {
 			d.out.Sign(o.block, m.Signature, "")
 		}
 	case "input_json_delta":
-		if d.out.Is(o.block, llm.ToolCallBlock) && m.PartialJSON != "" {
+		if d.out.Is(o.block, llm.CallBlock) && m.PartialJSON != "" {
 			o.wrote = true
 			d.out.Call(o.block, "", "", m.PartialJSON)
 		}
@@ -218,9 +219,9 @@ func (d *decoder) count(u *usage) {
 		return
 	}
 	for _, f := range []struct {
-		from *int
-		to   *int
-	}{{u.Input, &d.usage.InputTokens}, {u.Output, &d.usage.OutputTokens}, {u.Read, &d.usage.CacheReadTokens}, {u.Write, &d.usage.CacheWriteTokens}} {
+		from *int64
+		to   *int64
+	}{{u.Input, &d.usage.Input}, {u.Output, &d.usage.Output}, {u.Read, &d.usage.CacheRead}, {u.Write, &d.usage.CacheWrite}} {
 		if f.from != nil {
 			*f.to = max(0, *f.from)
 		}
@@ -243,9 +244,9 @@ func (d *decoder) end(f *llm.Failure) {
 	case "":
 		d.out.Fail(llm.Fail(llm.CodeStreamClosed, "the connection ended before the answer did"))
 	case "end_turn", "tool_use", "stop_sequence":
-		d.out.Finish(llm.Stop, nil)
+		d.out.Finish(llm.Stop, lossless.Value{})
 	case "max_tokens":
-		d.out.Finish(llm.MaxTokens, nil)
+		d.out.Finish(llm.MaxTokens, lossless.Value{})
 	case "model_context_window_exceeded":
 		d.out.Fail(llm.Fail(llm.CodeContextWindow, "the answer filled the context window"))
 	case "refusal":

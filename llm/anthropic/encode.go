@@ -33,10 +33,10 @@ type outputConfig struct {
 }
 
 type tool struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description,omitempty"`
-	InputSchema lossless.Text `json:"input_schema"`
-	Cache       *mark         `json:"cache_control,omitempty"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	InputSchema lossless.Value `json:"input_schema"`
+	Cache       *mark          `json:"cache_control,omitempty"`
 }
 
 type message struct {
@@ -168,24 +168,24 @@ func appendMessage(to []message, r *llm.Request, m *llm.Message, images bool) ([
 func convert(r *llm.Request, m *llm.Message, b *llm.Block, images bool) ([]part, error) {
 	switch b.Type {
 	case llm.TextBlock:
-		if strings.TrimSpace(b.Text) == "" {
+		if strings.TrimSpace(string(b.Text)) == "" {
 			return nil, nil // the API refuses text that is only white space
 		}
-		return []part{{Type: "text", Text: b.Text}}, nil
+		return []part{{Type: "text", Text: string(b.Text)}}, nil
 	case llm.ReasoningBlock:
 		switch {
-		case m.Source.Provider != r.Provider || m.Role != llm.RoleAssistant:
+		case m.Source.Provider != r.Provider || m.Role != llm.Assistant:
 		case b.Redacted != "":
-			return []part{{Type: "redacted_thinking", Data: b.Redacted}}, nil
+			return []part{{Type: "redacted_thinking", Data: string(b.Redacted)}}, nil
 		case b.Signature != "":
-			text := b.Text
-			return []part{{Type: "thinking", Thinking: &text, Signature: b.Signature}}, nil
+			text := string(b.Text)
+			return []part{{Type: "thinking", Thinking: &text, Signature: string(b.Signature)}}, nil
 		}
 		return nil, nil
-	case llm.ToolCallBlock:
-		return []part{{Type: "tool_use", ID: b.ID, Name: b.Name, Input: input(b.Arguments)}}, nil
-	case llm.ToolResultBlock:
-		p := part{Type: "tool_result", ToolUseID: b.ToolCallID, IsError: b.IsError}
+	case llm.CallBlock:
+		return []part{{Type: "tool_use", ID: b.ID, Name: b.Name, Input: input(string(b.Arguments))}}, nil
+	case llm.ResultBlock:
+		p := part{Type: "tool_result", ToolUseID: b.CallID, IsError: b.IsError}
 		for i := range b.Content {
 			inner, err := convert(r, m, &b.Content[i], images)
 			if err != nil {

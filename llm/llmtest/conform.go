@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 // Turn is what the model behind an adapter does with one request.
@@ -37,7 +38,7 @@ func Run(t *testing.T, open New) {
 	t.Run("parallelCalls", func(t *testing.T) { parallelCalls(t, open) })
 	t.Run("failure", func(t *testing.T) {
 		a := ask(t, open(t, Turn{Fail: true}))
-		if a.Reason != llm.Error || !a.Failure.Retryable() {
+		if a.Reason != llm.Failed || !a.Failure.Retryable() {
 			t.Fatalf("answer %+v, failure %+v; want one that may be retried", a, a.Failure)
 		}
 	})
@@ -86,10 +87,10 @@ func Run(t *testing.T, open New) {
 func parallelCalls(t *testing.T, open New) {
 	turn := Turn{Reasoning: "let me see"}
 	for i := range 200 {
-		turn.Calls = append(turn.Calls, llm.Block{Type: llm.ToolCallBlock, ID: fmt.Sprint("id", i), Name: "read", Arguments: fmt.Sprintf(`{"path": "ü/%d",  "n":1.0}`, i)})
+		turn.Calls = append(turn.Calls, llm.Block{Type: llm.CallBlock, ID: fmt.Sprint("id", i), Name: "read", Arguments: llm.Text(fmt.Sprintf(`{"path": "ü/%d",  "n":1.0}`, i))})
 	}
 	a := ask(t, open(t, turn))
-	calls := a.Message("", llm.Config{}).ToolCalls()
+	calls := a.Message("", llm.Config{}).Calls()
 	if a.Reason != llm.ToolCalls || len(calls) != 200 {
 		t.Fatalf("reason %s, %d calls, %v", a.Reason, len(calls), a.Failure)
 	}
@@ -125,7 +126,7 @@ func request() *llm.Request {
 	return &llm.Request{
 		Config: llm.Config{Provider: "p", Model: "m"}, System: "be brief",
 		Messages: []llm.Message{llm.UserText("hello")},
-		Tools:    []llm.Tool{{Name: "read", Description: "reads", Parameters: []byte(`{"type":"object"}`)}},
+		Tools:    []llm.Tool{{Name: "read", Description: "reads", Parameters: lossless.Obj(lossless.M("type", lossless.Str("object")))}},
 	}
 }
 

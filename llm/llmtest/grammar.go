@@ -23,9 +23,10 @@ func Collect(stream iter.Seq[llm.Chunk]) ([]llm.Chunk, llm.Answer, error) {
 // when they do not.
 func Grammar(chunks []llm.Chunk) error {
 	type block struct {
-		t        llm.BlockType
-		text, nm string
-		ended    bool
+		t     llm.BlockType
+		text  llm.Text
+		nm    string
+		ended bool
 	}
 	var blocks []*block
 	ending, used := false, false
@@ -34,12 +35,12 @@ func Grammar(chunks []llm.Chunk) error {
 			return fmt.Errorf("chunk %d (%s): %s", n, c.Type, fmt.Sprintf(format, args...))
 		}
 		last := n == len(chunks)-1
-		if (c.Type == llm.FinishChunk) != last {
+		if (c.Type == llm.Finish) != last {
 			return bad("the finish is not the last chunk")
 		}
 		switch c.Type {
-		case llm.FinishChunk:
-			if (c.Failure != nil) != (c.Reason == llm.Error || c.Reason == llm.Aborted) {
+		case llm.Finish:
+			if (c.Failure != nil) != (c.Reason == llm.Failed || c.Reason == llm.Aborted) {
 				return bad("reason %q with failure %v", c.Reason, c.Failure)
 			}
 			for i, b := range blocks {
@@ -65,7 +66,7 @@ func Grammar(chunks []llm.Chunk) error {
 			return bad("block %d never started", c.Index)
 		}
 		b := blocks[c.Index]
-		want := map[llm.ChunkType]llm.BlockType{llm.TextDelta: llm.TextBlock, llm.ReasoningDelta: llm.ReasoningBlock, llm.ToolCallDelta: llm.ToolCallBlock}
+		want := map[llm.ChunkType]llm.BlockType{llm.TextDelta: llm.TextBlock, llm.ReasoningDelta: llm.ReasoningBlock, llm.CallDelta: llm.CallBlock}
 		switch {
 		case used || b.ended:
 			return bad("it comes after the end of block %d, or after the usage", c.Index)
@@ -80,7 +81,7 @@ func Grammar(chunks []llm.Chunk) error {
 		case ending || want[c.Type] != b.t:
 			return bad("block %d is %s, or an end came before", c.Index, b.t)
 		default:
-			b.text += c.Text + c.ArgumentsDelta
+			b.text += c.Text
 			b.nm += c.Name
 		}
 	}

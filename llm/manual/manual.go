@@ -29,6 +29,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 // Adapter asks a person. One request is answered at a time; others wait for it,
@@ -167,7 +168,7 @@ type person struct {
 
 func (p *person) line(s string) {
 	if s == "." {
-		p.e.Finish(llm.Stop, nil)
+		p.e.Finish(llm.Stop, lossless.Value{})
 		return
 	}
 	if !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") {
@@ -184,7 +185,7 @@ func (p *person) line(s string) {
 			return
 		}
 		p.calls++
-		b := p.e.Open(llm.ToolCallBlock)
+		b := p.e.Open(llm.CallBlock)
 		p.e.Call(b, fmt.Sprintf("call_%d_%d", len(p.r.Messages), p.calls), name, strings.TrimSpace(arguments))
 		p.text = -1
 	case "/think":
@@ -192,7 +193,7 @@ func (p *person) line(s string) {
 		p.e.Append(b, rest)
 		p.text = -1
 	case "/max":
-		p.e.Finish(llm.MaxTokens, nil)
+		p.e.Finish(llm.MaxTokens, lossless.Value{})
 	case "/fail":
 		code, message, _ := strings.Cut(rest, " ")
 		if code == "" {
@@ -241,13 +242,13 @@ func (a *Adapter) show(r *llm.Request) {
 		a.printf("── system\n%s\n", r.System)
 	}
 	for _, m := range r.Messages[from:] {
-		if m.Role == llm.RoleAssistant {
+		if m.Role == llm.Assistant {
 			continue // they typed it
 		}
 		for _, b := range m.Content {
 			switch b.Type {
-			case llm.ToolResultBlock:
-				a.printf("── result of %s\n%s\n", b.ToolCallID, llm.JoinText(b.Content))
+			case llm.ResultBlock:
+				a.printf("── result of %s\n%s\n", b.CallID, llm.JoinText(b.Content))
 			case llm.TextBlock:
 				a.printf("── %s\n%s\n", m.Source.Kind, b.Text)
 			}

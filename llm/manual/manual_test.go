@@ -12,13 +12,14 @@ import (
 
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/llmtest"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func request() *llm.Request {
 	return &llm.Request{System: "be\x1b[2J brief", Messages: []llm.Message{llm.UserText("hello")},
-		Tools: []llm.Tool{{Name: "read", Parameters: []byte(`{"type":"object"}`)}}}
+		Tools: []llm.Tool{{Name: "read", Parameters: lossless.Obj(lossless.M("type", lossless.Str("object")))}}}
 }
 
 func ask(t testing.TB, a *Adapter, r *llm.Request) llm.Answer {
@@ -35,11 +36,11 @@ func TestAnswer(t *testing.T) {
 	a := New(strings.NewReader("/think hm\none\n//two\n/nonsense\n/call read {\"path\": \"ü\"}\n/call read\n/call\n/tools\n.\nnext\n.\n/max\n/fail RATE_LIMIT slow down\nhalf"), &out)
 	defer func() { _ = a.Close() }()
 	r := request()
-	want := llm.Answer{Reason: llm.ToolCalls, Content: []llm.Block{{Type: llm.ReasoningBlock, Text: "hm"}, llm.Text("one\n/two"),
-		{Type: llm.ToolCallBlock, ID: "call_1_1", Name: "read", Arguments: `{"path": "ü"}`},
-		{Type: llm.ToolCallBlock, ID: "call_1_2", Name: "read"}}}
+	want := llm.Answer{Reason: llm.ToolCalls, Content: []llm.Block{{Type: llm.ReasoningBlock, Text: "hm"}, llm.Plain("one\n/two"),
+		{Type: llm.CallBlock, ID: "call_1_1", Name: "read", Arguments: `{"path": "ü"}`},
+		{Type: llm.CallBlock, ID: "call_1_2", Name: "read"}}}
 	got := ask(t, a, r)
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, cmp.Comparer(lossless.Equal)); d != "" {
 		t.Fatalf("-want +got\n%s", d)
 	}
 	for _, w := range []string{"── system\nbe brief\n", "── user\nhello\n", "tools: read;", "Name the tool", `read {"type":"object"}`, "/fail CODE"} {
@@ -48,7 +49,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	out.Reset()
-	r.Messages = append(r.Messages, got.Message("", r.Config), llm.ToolResult("call_1_1", "text", false))
+	r.Messages = append(r.Messages, got.Message("", r.Config), llm.Result("", "call_1_1", false, llm.Plain("text")))
 	if got := ask(t, a, r); llm.JoinText(got.Content) != "next" {
 		t.Errorf("answer %+v", got)
 	}
@@ -117,7 +118,7 @@ func keystrokes(turn llmtest.Turn) string {
 		s.WriteString(turn.Text + "\n")
 	}
 	for _, c := range turn.Calls {
-		s.WriteString("/call " + c.Name + " " + c.Arguments + "\n")
+		s.WriteString("/call " + c.Name + " " + string(c.Arguments) + "\n")
 	}
 	if !turn.Hang {
 		s.WriteString(".\n")

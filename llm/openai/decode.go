@@ -49,16 +49,16 @@ type toolDelta struct {
 }
 
 type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
-	Hit        int `json:"prompt_cache_hit_tokens"`
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Total      int64 `json:"total_tokens"`
+	Hit        int64 `json:"prompt_cache_hit_tokens"`
 	Details    *struct {
-		Cached  int `json:"cached_tokens"`
-		Written int `json:"cache_write_tokens"`
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	Out *struct {
-		Reasoning int `json:"reasoning_tokens"`
+		Reasoning int64 `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
 
@@ -242,7 +242,7 @@ func (d *decoder) tool(t *toolDelta, several bool) {
 			return // nothing to call
 		}
 		at = len(d.calls)
-		d.calls = append(d.calls, call{index: index, block: d.out.Open(llm.ToolCallBlock)})
+		d.calls = append(d.calls, call{index: index, block: d.out.Open(llm.CallBlock)})
 		if d.out.Done() {
 			return
 		}
@@ -303,7 +303,7 @@ func (d *decoder) usage(u *usage) {
 	if u == nil {
 		return
 	}
-	cached, written, reasoning := u.Hit, 0, 0
+	cached, written, reasoning := u.Hit, int64(0), int64(0)
 	if u.Details != nil {
 		cached, written = max(cached, u.Details.Cached), u.Details.Written
 	}
@@ -315,8 +315,8 @@ func (d *decoder) usage(u *usage) {
 		reasoning = min(reasoning, output)
 		output -= reasoning
 	}
-	d.out.Usage(llm.Usage{InputTokens: max(0, u.Prompt-cached-written), CacheReadTokens: cached, CacheWriteTokens: written,
-		OutputTokens: output, ReasoningTokens: reasoning})
+	d.out.Usage(llm.Usage{Input: max(0, u.Prompt-cached-written), CacheRead: cached, CacheWrite: written,
+		Output: output, Reasoning: reasoning})
 }
 
 // end finishes the stream after the last event, or after f ended it.

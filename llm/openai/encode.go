@@ -36,9 +36,9 @@ type tool struct {
 }
 
 type function struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description,omitempty"`
-	Parameters  lossless.Text `json:"parameters,omitempty"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  lossless.Value `json:"parameters,omitzero"`
 }
 
 type message struct {
@@ -122,12 +122,12 @@ func (a *Adapter) effort(b *body, r *llm.Request) {
 
 // message appends what a message of ours becomes.
 func (a *Adapter) message(to []message, r *llm.Request, m *llm.Message) ([]message, error) {
-	if m.Role == llm.RoleAssistant {
+	if m.Role == llm.Assistant {
 		return a.assistant(to, r, m), nil
 	}
 	var said, shown []part
 	for _, b := range m.Content {
-		if b.Type != llm.ToolResultBlock {
+		if b.Type != llm.ResultBlock {
 			p, err := a.part(r, b)
 			if err != nil {
 				return nil, err
@@ -145,14 +145,14 @@ func (a *Adapter) message(to []message, r *llm.Request, m *llm.Message) ([]messa
 				return nil, err
 			}
 			if len(p) > 0 {
-				shown = append(shown, part{Type: "text", Text: "Image in the result of call " + b.ToolCallID + ":"})
+				shown = append(shown, part{Type: "text", Text: "Image in the result of call " + b.CallID + ":"})
 			}
 			shown = append(shown, p...)
 		}
 		if text == "" {
 			text = "(no output)"
 		}
-		to = append(to, message{Role: "tool", Content: text, ToolCallID: b.ToolCallID})
+		to = append(to, message{Role: "tool", Content: text, ToolCallID: b.CallID})
 	}
 	if said = append(shown, said...); len(said) > 0 {
 		to = append(to, message{Role: "user", Content: joined(said)})
@@ -175,7 +175,7 @@ func joined(parts []part) any {
 func (a *Adapter) part(r *llm.Request, b llm.Block) ([]part, error) {
 	switch b.Type {
 	case llm.TextBlock:
-		return []part{{Type: "text", Text: b.Text}}, nil
+		return []part{{Type: "text", Text: string(b.Text)}}, nil
 	case llm.ImageBlock:
 		m, err := a.Model(r.Model)
 		if err != nil {
@@ -205,9 +205,9 @@ func (a *Adapter) assistant(to []message, r *llm.Request, m *llm.Message) []mess
 	for _, b := range m.Content {
 		switch b.Type {
 		case llm.ReasoningBlock:
-			reasoning.WriteString(b.Text)
-		case llm.ToolCallBlock:
-			arguments := b.Arguments
+			reasoning.WriteString(string(b.Text))
+		case llm.CallBlock:
+			arguments := string(b.Arguments)
 			if strings.TrimSpace(arguments) == "" {
 				arguments = "{}"
 			}
@@ -231,7 +231,7 @@ func (a *Adapter) think(out *message, r *llm.Request, m *llm.Message, reasoning 
 		return
 	}
 	var state replay
-	if !own || a.dialect == OpenAI || json.Unmarshal(m.Source.ReplayState, &state) != nil {
+	if !own || a.dialect == OpenAI || json.Unmarshal(m.Source.ReplayState.Encode(), &state) != nil {
 		return
 	}
 	out.ReasoningDetails = state.Details

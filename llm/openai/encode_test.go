@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 func encoded(t *testing.T, a *Adapter, r *llm.Request) string {
@@ -20,15 +21,15 @@ func encoded(t *testing.T, a *Adapter, r *llm.Request) string {
 }
 
 func conversation() *llm.Request {
-	call := llm.Message{Role: llm.RoleAssistant, Source: llm.Source{Kind: llm.SourceModel, Provider: "p", ReplayState: []byte(`{"field":"reasoning"}`)}, Content: []llm.Block{
+	call := llm.Message{Role: llm.Assistant, Source: llm.Source{Kind: llm.SourceModel, Provider: "p", ReplayState: lossless.Obj(lossless.M("field", lossless.Str("reasoning")))}, Content: []llm.Block{
 		{Type: llm.ReasoningBlock, Text: "hm"},
-		{Type: llm.ToolCallBlock, ID: "1", Name: "f", Arguments: `{"a": 1.0, <é>`},
-		{Type: llm.ToolCallBlock, ID: "2", Name: "g"},
+		{Type: llm.CallBlock, ID: "1", Name: "f", Arguments: `{"a": 1.0, <é>`},
+		{Type: llm.CallBlock, ID: "2", Name: "g"},
 	}}
-	plain := llm.Message{Role: llm.RoleAssistant, Source: llm.Source{Provider: "p"}, Content: []llm.Block{{Type: llm.ReasoningBlock, Text: "hm"}, llm.Text("done")}}
+	plain := llm.Message{Role: llm.Assistant, Source: llm.Source{Provider: "p"}, Content: []llm.Block{{Type: llm.ReasoningBlock, Text: "hm"}, llm.Plain("done")}}
 	return &llm.Request{Config: llm.Config{Provider: "p", Model: "m"}, System: "sys",
-		Messages: []llm.Message{llm.UserText("hi"), call, llm.ToolResult("1", "one", false), llm.UserText("wait"), llm.ToolResult("2", "", true), plain, {Role: llm.RoleAssistant}, llm.UserText("more")},
-		Tools:    []llm.Tool{{Name: "f", Description: "d", Parameters: []byte(`{"type":"object"}`)}}}
+		Messages: []llm.Message{llm.UserText("hi"), call, llm.Result("", "1", false, llm.Plain("one")), llm.UserText("wait"), llm.Result("", "2", true), plain, {Role: llm.Assistant}, llm.UserText("more")},
+		Tools:    []llm.Tool{{Name: "f", Description: "d", Parameters: lossless.Obj(lossless.M("type", lossless.Str("object")))}}}
 }
 
 func TestEncode(t *testing.T) {
@@ -66,8 +67,8 @@ func TestEncode(t *testing.T) {
 func TestImages(t *testing.T) {
 	r := request()
 	picture := llm.Block{Type: llm.ImageBlock, Attachment: &llm.Attachment{Hash: "h", MediaType: "image/png"}}
-	r.Messages = []llm.Message{{Role: llm.RoleUser, Content: []llm.Block{llm.Text("see"), picture}},
-		{Role: llm.RoleUser, Content: []llm.Block{{Type: llm.ToolResultBlock, ToolCallID: "1", Content: []llm.Block{picture}}}}}
+	r.Messages = []llm.Message{{Role: llm.User, Content: []llm.Block{llm.Plain("see"), picture}},
+		{Role: llm.User, Content: []llm.Block{{Type: llm.ResultBlock, CallID: "1", Content: []llm.Block{picture}}}}}
 	r.Attachment = func(string) ([]byte, error) { return []byte("PNG"), nil }
 	got := encoded(t, adapter(t, OpenAIURL), r)
 	for _, want := range []string{

@@ -101,9 +101,9 @@ func compare(t *testing.T, got llm.Answer, want *llmtest.Expect) {
 	for _, b := range got.Content {
 		switch b.Type {
 		case llm.ReasoningBlock:
-			reasoning += b.Text
-		case llm.ToolCallBlock:
-			calls = append(calls, call{b.ID, b.Name, b.Arguments})
+			reasoning += string(b.Text)
+		case llm.CallBlock:
+			calls = append(calls, call{b.ID, b.Name, string(b.Arguments)})
 		}
 	}
 	for _, c := range want.Tools {
@@ -118,12 +118,12 @@ func compare(t *testing.T, got llm.Answer, want *llmtest.Expect) {
 	if d := cmp.Diff(wanted, calls); d != "" {
 		t.Errorf("calls -want +got\n%s", d)
 	}
-	reason := map[string]llm.FinishReason{"": llm.Stop, "stop": llm.Stop, "tool_calls": llm.ToolCalls, "length": llm.MaxTokens, "content_filter": llm.Error}[want.Finish]
+	reason := map[string]llm.FinishReason{"": llm.Stop, "stop": llm.Stop, "tool_calls": llm.ToolCalls, "length": llm.MaxTokens, "content_filter": llm.Failed}[want.Finish]
 	if reason == llm.Stop && len(calls) > 0 {
 		reason = llm.ToolCalls
 	}
 	if want.Failed() {
-		reason = llm.Error
+		reason = llm.Failed
 	}
 	if got.Reason != reason {
 		t.Errorf("reason %q (%v), want %q", got.Reason, got.Failure, reason)
@@ -132,8 +132,8 @@ func compare(t *testing.T, got llm.Answer, want *llmtest.Expect) {
 		t.Fatalf("usage %v, want %v", got.Usage, want.Usage)
 	}
 	if want.Usage != nil {
-		if total, _ := want.Usage["total_tokens"].(float64); got.Usage.Context() != int(total) {
-			t.Errorf("usage %+v adds up to %d, want %v", *got.Usage, got.Usage.Context(), total)
+		if total, _ := want.Usage["total_tokens"].(float64); got.Usage.Total() != int64(total) {
+			t.Errorf("usage %+v adds up to %d, want %v", *got.Usage, got.Usage.Total(), total)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func TestToolDialects(t *testing.T) {
 			}
 			var got []string
 			for _, b := range a.Content {
-				got = append(got, b.ID+" "+b.Name+" "+b.Arguments)
+				got = append(got, b.ID+" "+b.Name+" "+string(b.Arguments))
 			}
 			if strings.Join(got, "|") != c.want || a.Reason != llm.ToolCalls {
 				t.Errorf("got %q, %v; want %q", strings.Join(got, "|"), a.Failure, c.want)

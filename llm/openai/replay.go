@@ -73,14 +73,16 @@ func (r *replay) settle() {
 	r.growing = nil
 }
 
-func (r *replay) state() lossless.Text {
+// state returns what is kept with the message, null for nothing. Details that are
+// nested deeper than a log takes are left out.
+func (r *replay) state() lossless.Value {
 	if r.Field == "" && len(r.Details) == 0 {
-		return nil
+		return lossless.Value{}
 	}
 	r.settle()
-	text, err := json.Marshal(r)
+	state, err := lossless.From(r)
 	if err != nil {
-		return nil // it was made of JSON
+		return lossless.Value{}
 	}
-	return text
+	return state
 }

@@ -74,12 +74,12 @@ func (e *Expect) unmet(r *llm.Request) string {
 // of tools since the last answer.
 func tail(messages []llm.Message) (user string, results []llm.Block) {
 	for _, m := range messages {
-		if m.Role == llm.RoleAssistant {
+		if m.Role == llm.Assistant {
 			results = nil
 			continue
 		}
 		for _, b := range m.Content {
-			if b.Type == llm.ToolResultBlock {
+			if b.Type == llm.ResultBlock {
 				results = append(results, b)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/lossless"
 )
 
 // Adapter plays scripts. It may be used from any goroutine.
@@ -143,7 +144,7 @@ func (a *Adapter) next(r *llm.Request, steps []Step) (step, failure int) {
 		p = &place{}
 		if r.Purpose == "" {
 			for _, m := range r.Messages {
-				if m.Role == llm.RoleAssistant {
+				if m.Role == llm.Assistant {
 					p.step++
 				}
 			}
@@ -172,7 +173,7 @@ func play(ctx context.Context, out *llm.Emitter, step *Step, i int) {
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("call_%d_%d", i+1, n+1)
 		}
-		b := out.Open(llm.ToolCallBlock)
+		b := out.Open(llm.CallBlock)
 		out.Call(b, c.ID, c.Name, "")
 		for piece := range pieces(string(c.Arguments), step.Chunk) {
 			if !wait(ctx, out, step) {
@@ -182,13 +183,13 @@ func play(ctx context.Context, out *llm.Emitter, step *Step, i int) {
 		}
 	}
 	if u := step.Usage; u != nil {
-		out.Usage(llm.Usage{InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, ReasoningTokens: u.Reasoning})
+		out.Usage(llm.Usage(*u))
 	}
 	reason := llm.FinishReason(step.Finish)
 	if reason == "" {
 		reason = llm.Stop
 	}
-	out.Finish(reason, nil)
+	out.Finish(reason, lossless.Value{})
 }
 
 // say plays a block, and reports whether anybody still listens.

@@ -67,11 +67,11 @@ func (a *Arguments) UnmarshalYAML(text []byte) error {
 
 // Usage is what a step says it took.
 type Usage struct {
-	Input      int `yaml:"input"`
-	Output     int `yaml:"output"`
-	CacheRead  int `yaml:"cacheRead,omitempty"`
-	CacheWrite int `yaml:"cacheWrite,omitempty"`
-	Reasoning  int `yaml:"reasoning,omitempty"`
+	Input      int64 `yaml:"input"`
+	Output     int64 `yaml:"output"`
+	CacheRead  int64 `yaml:"cacheRead,omitempty"`
+	CacheWrite int64 `yaml:"cacheWrite,omitempty"`
+	Reasoning  int64 `yaml:"reasoning,omitempty"`
 }
 
 // Failure is an attempt that fails.

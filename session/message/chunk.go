@@ -1,10 +1,6 @@
 package message
 
-import (
-	"time"
-
-	"github.com/dsh-go/dsh/lossless"
-)
+import "github.com/dsh-go/dsh/lossless"
 
 // A ChunkType says what a chunk of a model's stream tells.
 type ChunkType string
@@ -16,7 +12,7 @@ const (
 	TextDelta      ChunkType = "text-delta"      // Index, Text
 	ReasoningDelta ChunkType = "reasoning-delta" // Index, Text
 	CallDelta      ChunkType = "tool-call-delta" // Index, ID, Name, Text: a piece of the arguments
-	BlockEnd       ChunkType = "block-end"       // Index, Block: authoritative
+	BlockEnd       ChunkType = "block-end"       // Index, Block: authoritative; without one the block is taken back
 	UsageChunk     ChunkType = "usage"           // Usage
 	Finish         ChunkType = "finish"          // Reason, Failure, ReplayState
 )
@@ -43,38 +39,36 @@ type FinishReason string
 const (
 	Stop      FinishReason = "stop"
 	ToolCalls FinishReason = "tool-calls"
-	MaxTokens FinishReason = "max-tokens"
-	Aborted   FinishReason = "aborted" // with Failure
-	Failed    FinishReason = "error"   // with Failure
+	MaxTokens FinishReason = "max-tokens" // tool calls of it may be cut: none may be run
+	Aborted   FinishReason = "aborted"    // with Failure
+	Failed    FinishReason = "error"      // with Failure
 )
 
-// Usage counts tokens. The counts are disjoint: their sum is what was processed.
+// Usage counts tokens. The counts are disjoint: each token is in one of them.
 type Usage struct {
-	Input      int64 `json:"inputTokens"` // neither read from nor written to a cache
-	Output     int64 `json:"outputTokens"`
-	CacheRead  int64 `json:"cacheReadTokens,omitempty"`
-	CacheWrite int64 `json:"cacheWriteTokens,omitempty"`
-	// Reasoning is the part of Output that was reasoning, where it is told.
-	Reasoning int64 `json:"reasoningTokens,omitempty"`
+	Input      int64 `json:"inputTokens"`                // neither read from nor written to a cache
+	Output     int64 `json:"outputTokens"`               // without Reasoning
+	CacheRead  int64 `json:"cacheReadTokens,omitempty"`  // input that came from a cache
+	CacheWrite int64 `json:"cacheWriteTokens,omitempty"` // input that went into a cache
+	Reasoning  int64 `json:"reasoningTokens,omitempty"`  // 0 where the provider counts it as output
 }
 
-// Total is the sum of the disjoint counts.
-func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+// Prompt is the whole input, cached or not.
+func (u Usage) Prompt() int64 { return u.Input + u.CacheRead + u.CacheWrite }
 
-// A Failure is what went wrong with a request to a model.
-type Failure struct {
-	Message      string `json:"message"`
-	Code         string `json:"code"`                           // stable, such as RATE_LIMIT
-	Status       int    `json:"status,omitempty"`               // of HTTP
-	RetryAfterMs int64  `json:"providerRetryAfterMs,omitempty"` // what the provider asked for
-	RequestID    string `json:"requestId,omitempty"`
+// Total is the sum of the counts: how much of the context window the request and
+// its answer took.
+func (u Usage) Total() int64 { return u.Prompt() + u.Output + u.Reasoning }
+
+// Add returns the sum of two usages.
+func (u Usage) Add(v Usage) Usage {
+	u.Input += v.Input
+	u.Output += v.Output
+	u.CacheRead += v.CacheRead
+	u.CacheWrite += v.CacheWrite
+	u.Reasoning += v.Reasoning
+	return u
 }
-
-// Error returns the code and the message.
-func (f *Failure) Error() string { return f.Code + ": " + f.Message }
-
-// RetryAfter is how long the provider asked to wait; 0 if it did not say.
-func (f *Failure) RetryAfter() time.Duration { return time.Duration(f.RetryAfterMs) * time.Millisecond }
 
 // A Tool is what a model is told of a tool.
 type Tool struct {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/lossless"
@@ -62,7 +63,7 @@ type BlockType string
 // The types of blocks.
 const (
 	TextBlock      BlockType = "text"        // Text
-	ReasoningBlock BlockType = "reasoning"   // Text, which may be empty
+	ReasoningBlock BlockType = "reasoning"   // Text, which may be empty; Signature, Redacted
 	ImageBlock     BlockType = "image"       // Attachment
 	CallBlock      BlockType = "tool-call"   // ID, Name, Arguments
 	ResultBlock    BlockType = "tool-result" // CallID, Content, IsError
@@ -70,12 +71,17 @@ const (
 
 // A Block is one piece of a message. Which fields are set depends on Type.
 type Block struct {
-	Type       BlockType   `json:"type"`
-	Text       Text        `json:"text,omitempty"`
+	Type BlockType `json:"type"`
+	Text Text      `json:"text,omitempty"`
+	// Signature proves to the provider that Text is its own thinking. Redacted
+	// is thinking that the provider shows to nobody. Both go back byte for byte
+	// to the provider of the message's source and to no other.
+	Signature  Text        `json:"signature,omitempty"`
+	Redacted   Text        `json:"redacted,omitempty"`
 	Attachment *Attachment `json:"attachment,omitempty"`
 	ID         string      `json:"id,omitempty"`
 	Name       string      `json:"name,omitempty"`
-	// Arguments is the raw text that the model wrote, JSON or not.
+	// Arguments is the raw text that the model wrote, JSON or not; "" means none.
 	Arguments Text    `json:"arguments,omitempty"`
 	CallID    string  `json:"toolCallId,omitempty"`
 	Content   []Block `json:"content,omitempty"` // text and image blocks
@@ -110,6 +116,20 @@ func (m Message) Calls() []Block {
 		}
 	}
 	return calls
+}
+
+// Text returns the text blocks of a message joined.
+func (m Message) Text() string { return JoinText(m.Content) }
+
+// JoinText returns the text blocks among the blocks joined, nothing between them.
+func JoinText(blocks []Block) string {
+	var s strings.Builder
+	for _, b := range blocks {
+		if b.Type == TextBlock {
+			s.WriteString(string(b.Text))
+		}
+	}
+	return s.String()
 }
 
 // Clone returns a copy that shares nothing that can be changed.

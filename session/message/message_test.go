@@ -18,7 +18,7 @@ func TestRoundTrip(t *testing.T) {
 		{ID: "u", Role: message.User, Content: []message.Block{message.Plain("hello \xff"), message.Plain(""),
 			{Type: message.ImageBlock, Attachment: &message.Attachment{Hash: strings.Repeat("a", 64), MediaType: "image/png", Size: 3, Name: "x"}}},
 			Source: message.Source{Kind: message.SourcePlugin, Name: "p"}},
-		{ID: "a", Role: message.Assistant, Content: []message.Block{{Type: message.ReasoningBlock}, {Type: message.CallBlock, ID: "c", Name: "n", Arguments: "{"}},
+		{ID: "a", Role: message.Assistant, Content: []message.Block{{Type: message.ReasoningBlock}, {Type: message.ReasoningBlock, Text: "hm", Signature: "s\xff", Redacted: "r"}, {Type: message.CallBlock, ID: "c", Name: "n", Arguments: "{"}},
 			Source: message.Source{Kind: message.SourceModel, Provider: "p", Model: "m", ReplayState: lossless.Obj(lossless.M("sig", lossless.Str("x")))}},
 		message.Result("r", "c", true, message.Plain("x"), message.Block{Type: "newer"}),
 	} {
@@ -39,6 +39,14 @@ func TestRoundTrip(t *testing.T) {
 		if d := cmp.Diff(m, m.Clone(), cmp.Comparer(lossless.Equal)); d != "" {
 			t.Error(d)
 		}
+	}
+}
+
+// TestUsage: each token counts once.
+func TestUsage(t *testing.T) {
+	u := message.Usage{Input: 1, CacheRead: 2, CacheWrite: 4, Output: 8, Reasoning: 16}
+	if u.Total() != 31 || u.Prompt() != 7 || u.Add(u).Total() != 62 {
+		t.Errorf("%d %d %+v", u.Total(), u.Prompt(), u.Add(u))
 	}
 }
 

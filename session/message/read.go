@@ -89,6 +89,10 @@ func readBlock(v lossless.Value, depth int) (Block, error) {
 			b.Type = BlockType(kind)
 		case "text":
 			b.Text, err = text(v)
+		case "signature":
+			b.Signature, err = text(v)
+		case "redacted":
+			b.Redacted, err = text(v)
 		case "arguments":
 			b.Arguments, err = text(v)
 		case "id":
