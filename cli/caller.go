@@ -170,7 +170,7 @@ func (p *caller) call(ctx context.Context, c calls.Call) error {
 	case c.Name == listCall:
 		err = p.list(&a)
 	default:
-		res := p.registry.Execute(ctx, tool.Call{Name: c.Name, Arguments: lossless.Text(args)})
+		res := p.registry.Execute(ctx, tool.Call{Name: c.Name, Arguments: args})
 		a.IsError, a.Text, a.Value = res.IsError, textOf(res.Content), res.Value
 	}
 	if c.Name == listCall && err != nil {
@@ -186,7 +186,7 @@ func (p *caller) list(a *answered) error {
 	if err != nil {
 		return fmt.Errorf("list tools: %w", err)
 	}
-	a.Value = lossless.Text(list)
+	a.Value = list
 	a.Text, err = listText(list)
 	return err
 }

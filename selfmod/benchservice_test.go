@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
+	"github.com/dsh-go/dsh/service/bash"
 	"github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/service/kv"
 )
@@ -73,4 +75,39 @@ func BenchmarkReadText1MB(b *testing.B) {
 		s.laps.add(began)
 	}
 	s.report(1)
+}
+
+// BenchmarkBashRuns2000 runs two thousand small commands from a plugin, eight at a
+// time, again and again: nothing grows with them.
+func BenchmarkBashRuns2000(b *testing.B) {
+	r := selfmodtest.New(b, selfmod.Config{})
+	f, err := r.Root.Mount(bash.Plugin(bash.Config{Dir: b.TempDir()}), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := f.Await(r.Context()); err != nil {
+		b.Fatal(err)
+	}
+	tool := withTool("bench", "['bash']", `
+    let left = 2000, ok = 0
+    const run = async () => { while (left-- > 0) ok += (await ctx.bash.run('echo x')).stdout.text === 'x\n' ? 1 : 0 }
+    await Promise.all(Array.from({ length: 8 }, run))
+    return String(ok)`)
+	r.Mount(strings.Replace(tool, "parameters:", "timeoutMs: 600000, parameters:", 1))
+	descriptors := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			b.Fatal(err)
+		}
+		return len(open)
+	}
+	r.Works(r.Call("bench", nil), "2000")
+	memory, files, routines := resident(b), descriptors(), runtime.NumGoroutine()
+	for b.Loop() {
+		r.Works(r.Call("bench", nil), "2000")
+	}
+	b.ReportMetric(resident(b)-memory, "MB-growth")
+	b.ReportMetric(float64(descriptors()-files), "files-growth")
+	b.ReportMetric(float64(runtime.NumGoroutine()-routines), "goroutines-growth")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*2000), "us/run")
 }

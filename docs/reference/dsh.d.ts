@@ -149,9 +149,9 @@ declare namespace dsh {
     /** Tells of every result, when nothing can change it any more: also of calls that were refused, failed or cancelled, of unknown tools, of the cordis tools, and of calls that ran already when the listener came. */
     on(event: 'tools/result', listener: (exec: ToolCall, result: ToolResult) => void, options?: boolean | ListenOptions): Disposer;
     /** Decides whether a URL may be fetched; it is asked for each redirect again. The innermost decision is to allow. */
-    on(event: 'web/fetch-intent', listener: (webFetch: WebFetch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    on(event: 'web/fetch-intent', listener: (pendingFetch: PendingFetch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Decides whether a search may be made. The innermost decision is to allow. */
-    on(event: 'web/search-intent', listener: (webSearch: WebSearch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    on(event: 'web/search-intent', listener: (pendingSearch: PendingSearch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'bash/run-intent', listener: (run: Run, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'fs/edit-intent', listener: (editRequest: EditRequest, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'fs/mkdir-intent', listener: (newFolder: NewFolder, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
@@ -164,8 +164,8 @@ declare namespace dsh {
     once(event: 'tools/post-execute', listener: (exec: ToolCall, result: ToolResult, next: () => Promise<PostDecision>) => PostDecision | Promise<PostDecision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'tools/pre-execute', listener: (exec: ToolCall, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'tools/result', listener: (exec: ToolCall, result: ToolResult) => void, options?: boolean | ListenOptions): Disposer;
-    once(event: 'web/fetch-intent', listener: (webFetch: WebFetch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
-    once(event: 'web/search-intent', listener: (webSearch: WebSearch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    once(event: 'web/fetch-intent', listener: (pendingFetch: PendingFetch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    once(event: 'web/search-intent', listener: (pendingSearch: PendingSearch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Offers a service to other plugins, and gives the function that takes it back. */
     provide(name: string, value: any): Disposer;
     /** Runs setup now, and at unmount what it returned. */
@@ -634,6 +634,24 @@ declare namespace dsh {
     stderrSpillPath?: string;
   }
 
+  /** A fetch that is about to happen, or a redirect that is about to be followed. */
+  interface PendingFetch {
+    /** the whole url. */
+    url: string;
+    /** GET or HEAD. */
+    method: 'GET' | 'HEAD';
+    /** the id of the temporary plugin that fetches, such as dyn-3; "" for the program itself. */
+    by: string;
+  }
+
+  /** A search that is about to happen. */
+  interface PendingSearch {
+    /** the words to search for. */
+    query: string;
+    /** the id of the temporary plugin that searches, such as dyn-3; "" for the program itself. */
+    by: string;
+  }
+
   /** Says what becomes of a result. */
   interface PostDecision {
     /** accept, or block: the model reads feedback as an error instead. */
@@ -933,24 +951,6 @@ declare namespace dsh {
     recursive?: boolean;
     /** Ends the call while it starts the watch, not the watch. */
     signal?: AbortSignal;
-  }
-
-  /** A fetch that is about to happen, or a redirect that is about to be followed. */
-  interface WebFetch {
-    /** the whole url. */
-    url: string;
-    /** GET or HEAD. */
-    method: 'GET' | 'HEAD';
-    /** the id of the temporary plugin that fetches, such as dyn-3; "" for the program itself. */
-    by: string;
-  }
-
-  /** A search that is about to happen. */
-  interface WebSearch {
-    /** the words to search for. */
-    query: string;
-    /** the id of the temporary plugin that searches, such as dyn-3; "" for the program itself. */
-    by: string;
   }
 
   /** What someone wants to write. */

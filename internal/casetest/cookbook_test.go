@@ -3,6 +3,7 @@ package casetest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -87,9 +88,8 @@ func TestCookbook(t *testing.T) {
 	}
 }
 
-func asExit(err error, exit **exec.ExitError) (ok bool) {
-	*exit, ok = err.(*exec.ExitError) //nolint:errorlint // Output wraps nothing
-	return ok
+func asExit(err error, exit **exec.ExitError) bool {
+	return errors.As(err, exit)
 }
 
 // cookbook reads the page as a script for dsh tool, and what is to be answered.

@@ -47,18 +47,17 @@ func (c *caller) Keep(o *bridge.Object) (uint32, error) {
 }
 
 type data struct {
-	Text   string          `json:"text"`
-	Count  uint8           `json:"count"`
-	Float  float64         `json:"float"`
-	List   []string        `json:"list"`
-	Map    map[string]bool `json:"map"`
-	Bytes  []byte          `json:"bytes"`
-	Any    any             `json:"any"`
-	Raw    json.RawMessage `json:"raw,omitempty"`
-	When   time.Time       `json:"when,omitzero"`
-	Inner  *data           `json:"inner,omitempty"`
-	hidden int
-	Skip   int `json:"-"`
+	Text  string          `json:"text"`
+	Count uint8           `json:"count"`
+	Float float64         `json:"float"`
+	List  []string        `json:"list"`
+	Map   map[string]bool `json:"map"`
+	Bytes []byte          `json:"bytes"`
+	Any   any             `json:"any"`
+	Raw   json.RawMessage `json:"raw,omitempty"`
+	When  time.Time       `json:"when,omitzero"`
+	Inner *data           `json:"inner,omitempty"`
+	Skip  int             `json:"-"`
 	embedded
 }
 

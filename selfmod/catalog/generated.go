@@ -648,14 +648,14 @@ var Events = []Event{
 	{
 		Name:      "web/fetch-intent",
 		Mode:      "waterfall",
-		Signature: "'web/fetch-intent'(webFetch: WebFetch, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Signature: "'web/fetch-intent'(pendingFetch: PendingFetch, next: () => Promise<Decision>): Decision | Promise<Decision>",
 		Summary:   "Decides whether a URL may be fetched; it is asked for each redirect again.",
 		Doc:       "Decides whether a URL may be fetched; it is asked for each redirect again. The innermost decision is to allow.",
 	},
 	{
 		Name:      "web/search-intent",
 		Mode:      "waterfall",
-		Signature: "'web/search-intent'(webSearch: WebSearch, next: () => Promise<Decision>): Decision | Promise<Decision>",
+		Signature: "'web/search-intent'(pendingSearch: PendingSearch, next: () => Promise<Decision>): Decision | Promise<Decision>",
 		Summary:   "Decides whether a search may be made.",
 		Doc:       "Decides whether a search may be made. The innermost decision is to allow.",
 	},
@@ -1019,6 +1019,32 @@ interface Output {
 }`,
 		Short: "Output { delta: string; lossy: boolean; stdoutSpillPath?: string; stderrSpillPath?: string }",
 		Doc:   "What a started command wrote since the last look.",
+	},
+	{
+		Name: "PendingFetch",
+		Declaration: `/** A fetch that is about to happen, or a redirect that is about to be followed. */
+interface PendingFetch {
+  /** the whole url. */
+  url: string;
+  /** GET or HEAD. */
+  method: 'GET' | 'HEAD';
+  /** the id of the temporary plugin that fetches, such as dyn-3; "" for the program itself. */
+  by: string;
+}`,
+		Short: "PendingFetch { url: string; method: 'GET' | 'HEAD'; by: string }",
+		Doc:   "A fetch that is about to happen, or a redirect that is about to be followed.",
+	},
+	{
+		Name: "PendingSearch",
+		Declaration: `/** A search that is about to happen. */
+interface PendingSearch {
+  /** the words to search for. */
+  query: string;
+  /** the id of the temporary plugin that searches, such as dyn-3; "" for the program itself. */
+  by: string;
+}`,
+		Short: "PendingSearch { query: string; by: string }",
+		Doc:   "A search that is about to happen.",
 	},
 	{
 		Name: "PostDecision",
@@ -1484,32 +1510,6 @@ interface WatchOptions {
 }`,
 		Short: "WatchOptions { recursive?: boolean; signal?: AbortSignal }",
 		Doc:   "Say what is watched.",
-	},
-	{
-		Name: "WebFetch",
-		Declaration: `/** A fetch that is about to happen, or a redirect that is about to be followed. */
-interface WebFetch {
-  /** the whole url. */
-  url: string;
-  /** GET or HEAD. */
-  method: 'GET' | 'HEAD';
-  /** the id of the temporary plugin that fetches, such as dyn-3; "" for the program itself. */
-  by: string;
-}`,
-		Short: "WebFetch { url: string; method: 'GET' | 'HEAD'; by: string }",
-		Doc:   "A fetch that is about to happen, or a redirect that is about to be followed.",
-	},
-	{
-		Name: "WebSearch",
-		Declaration: `/** A search that is about to happen. */
-interface WebSearch {
-  /** the words to search for. */
-  query: string;
-  /** the id of the temporary plugin that searches, such as dyn-3; "" for the program itself. */
-  by: string;
-}`,
-		Short: "WebSearch { query: string; by: string }",
-		Doc:   "A search that is about to happen.",
 	},
 	{
 		Name: "Write",

@@ -182,7 +182,7 @@ func load(path string) (map[string]lossless.Text, int, error) {
 	if err != nil {
 		return nil, 0, ioError("read", path, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	// A file has at most six bytes for one of a key, and some around each entry.
 	const most = limits.KVTotal + limits.KVKeys*(6*limits.KVKey+8)
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
@@ -245,8 +245,8 @@ func replace(path string, text []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+			_ = f.Close() // the error is told already
+			_ = os.Remove(f.Name())
 		}
 	}()
 	if _, err = f.Write(text); err != nil {
@@ -265,8 +265,8 @@ func replace(path string, text []byte) (err error) {
 	if openErr != nil {
 		return nil // the file is there; only its name may be lost with the power
 	}
-	defer d.Close()
-	_ = d.Sync() // not every system can sync a folder
+	defer func() { _ = d.Close() }() // a folder that was only synced
+	_ = d.Sync()                     // not every system can sync a folder
 	return nil
 }
 

@@ -19,7 +19,7 @@ import (
 
 // read reads a response to its end and closes it.
 func read(ctx context.Context, u *url.URL, resp *http.Response, r FetchRequest) (FetchResult, error) {
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // all that counts is read
 	declared := resp.Header.Get("Content-Type")
 	media := mediaType(declared)
 	result := FetchResult{URL: u.String(), StatusCode: resp.StatusCode, ContentType: media, Body: FetchBody{Kind: BodyText}}

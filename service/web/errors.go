@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -48,7 +49,7 @@ func ended(ctx context.Context, timeoutCode, what string) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	if e, ok := context.Cause(ctx).(expired); ok {
+	if e := (expired{}); errors.As(context.Cause(ctx), &e) {
 		return fail(timeoutCode, "%s took longer than %w", what, e.error)
 	}
 	return fail(CodeAborted, "%s was aborted", what)

@@ -213,7 +213,7 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%s: %q does not say %q", path, msg, says)
 		}
 	}
-	if page, err := w.web.Fetch(t.Context(), FetchRequest{URL: site + "/nowhere"}); err != nil || page.StatusCode != 302 {
+	if page, err := w.web.Fetch(t.Context(), FetchRequest{URL: site + "/nowhere"}); err != nil || page.StatusCode != http.StatusFound {
 		t.Error(err, page)
 	}
 }

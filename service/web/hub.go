@@ -85,7 +85,7 @@ func (h *hub) Search(ctx context.Context, r SearchRequest) (SearchResult, error)
 		return SearchResult{}, err
 	}
 	defer done()
-	if err := service.Ask(ctx, h.c, SearchIntent, CodeDenied, WebSearch{Query: r.Query, By: by(ctx)}); err != nil {
+	if err := service.Ask(ctx, h.c, SearchIntent, CodeDenied, PendingSearch{Query: r.Query, By: by(ctx)}); err != nil {
 		return SearchResult{}, orAborted(ctx, err, "the search")
 	}
 	p, err := h.searches.choose(r.Provider, h.cfg.SearchProvider)
@@ -105,7 +105,7 @@ func (h *hub) Search(ctx context.Context, r SearchRequest) (SearchResult, error)
 
 // askFetch asks policy for a fetch, or a redirect of it.
 func (h *hub) askFetch(ctx context.Context, url string, method FetchMethod) error {
-	err := service.Ask(ctx, h.c, FetchIntent, CodeDenied, WebFetch{URL: url, Method: method, By: by(ctx)})
+	err := service.Ask(ctx, h.c, FetchIntent, CodeDenied, PendingFetch{URL: url, Method: method, By: by(ctx)})
 	return orAborted(ctx, err, "the fetch of "+shown(url))
 }
 

@@ -80,7 +80,7 @@ func (l *local) Fetch(ctx context.Context, r FetchRequest) (FetchResult, error) 
 		if err == nil && next == nil {
 			return read(ctx, u, resp, r)
 		}
-		resp.Body.Close()
+		_ = resp.Body.Close() // nothing of it is read
 		if err != nil {
 			return FetchResult{}, err
 		}

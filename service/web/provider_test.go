@@ -266,7 +266,7 @@ func TestPolicy(t *testing.T) {
 	})
 	w := newWorld(t, Config{AllowPrivate: true})
 	var seen []any
-	_, err := FetchIntent.On(w.root, func(ctx context.Context, f WebFetch, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
+	_, err := FetchIntent.On(w.root, func(ctx context.Context, f PendingFetch, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
 		seen = append(seen, f)
 		if strings.HasSuffix(f.URL, "/secret") {
 			return tool.Deny("not the secret"), nil
@@ -276,7 +276,7 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = SearchIntent.On(w.root, func(ctx context.Context, s WebSearch, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
+	_, err = SearchIntent.On(w.root, func(ctx context.Context, s PendingSearch, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
 		seen = append(seen, s)
 		return tool.Ask("may I"), nil
 	})
@@ -297,10 +297,10 @@ func TestPolicy(t *testing.T) {
 		return nil
 	})
 	want := []any{
-		WebFetch{site + "/secret", MethodGet, ""},
-		WebFetch{site + "/old", MethodHead, "dyn-3"},
-		WebFetch{site + "/secret", MethodHead, "dyn-3"},
-		WebSearch{"x", "dyn-3"},
+		PendingFetch{site + "/secret", MethodGet, ""},
+		PendingFetch{site + "/old", MethodHead, "dyn-3"},
+		PendingFetch{site + "/secret", MethodHead, "dyn-3"},
+		PendingSearch{"x", "dyn-3"},
 	}
 	if d := cmp.Diff(want, seen); d != "" || asked != 1 {
 		t.Error(asked, d)

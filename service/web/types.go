@@ -194,9 +194,9 @@ type SearchSource struct {
 	PublishedAt string `json:"publishedAt,omitempty"`
 }
 
-// WebFetch is a fetch that is about to happen, or a redirect that is about to be
+// PendingFetch is a fetch that is about to happen, or a redirect that is about to be
 // followed.
-type WebFetch struct {
+type PendingFetch struct {
 	// URL is the whole URL.
 	URL string `json:"url"`
 	// Method is GET or HEAD.
@@ -206,8 +206,8 @@ type WebFetch struct {
 	By string `json:"by"`
 }
 
-// WebSearch is a search that is about to happen.
-type WebSearch struct {
+// PendingSearch is a search that is about to happen.
+type PendingSearch struct {
 	// Query is the words to search for.
 	Query string `json:"query"`
 	// By is the id of the temporary plugin that searches, such as dyn-3; "" for
@@ -219,8 +219,8 @@ type WebSearch struct {
 var (
 	// FetchIntent decides whether a URL may be fetched; it is asked for each
 	// redirect again. The innermost decision is to allow.
-	FetchIntent = cordis.NewWaterfall[WebFetch, tool.Decision]("web/fetch-intent", cordis.ForPlugins())
+	FetchIntent = cordis.NewWaterfall[PendingFetch, tool.Decision]("web/fetch-intent", cordis.ForPlugins())
 	// SearchIntent decides whether a search may be made. The innermost decision
 	// is to allow.
-	SearchIntent = cordis.NewWaterfall[WebSearch, tool.Decision]("web/search-intent", cordis.ForPlugins())
+	SearchIntent = cordis.NewWaterfall[PendingSearch, tool.Decision]("web/search-intent", cordis.ForPlugins())
 )

@@ -178,7 +178,7 @@ func (f *forPlugins) Either(place *Place, note *lossless.Text) string {
 	return where + " " + what
 }
 func (f *forPlugins) PanicsNow() int                { panic("now") }
-func (f *forPlugins) Panics(context.Context) error  { var m map[string]int; m["x"] = 1; return nil }
+func (f *forPlugins) Panics(context.Context) error  { panic("a nil map") }
 func (f *forPlugins) Nothing(context.Context) error { return nil }
 func (f *forPlugins) Big(_ context.Context, n int) (string, error) {
 	return strings.Repeat("x", n), nil

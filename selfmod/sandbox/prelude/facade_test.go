@@ -64,7 +64,7 @@ func TestFacadeRefuses(t *testing.T) {
 		{"clear", "ctx.clearTimeout(5)", "ctx.clearTimeout takes what ctx.setTimeout"},
 		{"host-member", "ctx.fs.readFile('x')", `service "fs" has no member "readFile". Available: contains, resolve`},
 		{"host-write", "ctx.fs.x = 1", "read-only"},
-		{"host-near", "ctx.fs.contians('x')", `service "fs" has no member "contians"; did you mean "contains"? Available: contains, resolve`},
+		{"host-near", "ctx.fs.contain('x')", `service "fs" has no member "contain"; did you mean "contains"? Available: contains, resolve`},
 		{"host-map", "ctx.fs.contains('x', { a: [new Map()] })", "ctx.fs.contains: argument 2.a[0] is a Map; pass Object.fromEntries(map). Signature: contains(path: string): boolean"},
 		{"host-promise", "ctx.fs.contains(Promise.resolve('x'))", "ctx.fs.contains: argument 1 is a promise; await it first. Signature"},
 		{"host-nan", "ctx.fs.contains(NaN)", "argument 1 is NaN, which is no number for a service"},
