@@ -90,7 +90,7 @@ func BenchmarkBashRuns2000(b *testing.B) {
 	}
 	tool := withTool("bench", "['bash']", `
     let left = 2000, ok = 0
-    const run = async () => { while (left-- > 0) ok += (await ctx.bash.run('echo x')).stdout.text === 'x\n' ? 1 : 0 }
+    const run = async () => { while (left-- > 0) { const r = await ctx.bash.run('echo x'); if (r.stdout.text === 'x\n') ok++ } }
     await Promise.all(Array.from({ length: 8 }, run))
     return String(ok)`)
 	r.Mount(strings.Replace(tool, "parameters:", "timeoutMs: 600000, parameters:", 1))
