@@ -1,5 +1,13 @@
 package llm
 
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/dsh-go/dsh/internal/plain"
+)
+
 // Config is what a request asks for beside its content: the part that is
 // resolved by Prepare and kept in the log.
 type Config struct {
@@ -46,4 +54,39 @@ type Model struct {
 	MaxTokens     int      // of an answer, by default; 0 leaves it to the provider
 	Images        bool     // takes images
 	Efforts       []string // accepted values of Config.Effort; none means unknown, and any goes
+}
+
+// Find looks a model up among those that are known. One that is not there is a
+// failure that names them where the list is closed, and not ok where it is open.
+func Find(known []Model, closed bool, name string) (m Model, ok bool, err error) {
+	names := make([]string, len(known))
+	for i, m := range known {
+		if m.Name == name {
+			return m, true, nil
+		}
+		names[i] = m.Name
+	}
+	if closed {
+		return Model{}, false, Fail(CodeUnknownModel, "there is no model %q; there are: %s", plain.Name(name), strings.Join(names, ", "))
+	}
+	return Model{}, false, nil
+}
+
+// JSON is the request as one JSON text, all of it but session and attachments: what
+// adapters encode that have no wire format of their own.
+func (r *Request) JSON() ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		Config   Config    `json:"config"`
+		Purpose  string    `json:"purpose,omitempty"`
+		Tools    []Tool    `json:"tools,omitempty"`
+		System   string    `json:"system,omitempty"`
+		Messages []Message `json:"messages"`
+	}{r.Config, r.Purpose, r.Tools, r.System, r.Messages})
+	if err != nil {
+		return nil, Fail(CodeInvalidRequest, "the request cannot be written as JSON: %v", err)
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }

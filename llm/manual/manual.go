@@ -16,9 +16,7 @@ package manual
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,22 +97,7 @@ func (a *Adapter) Models() []llm.Model { return []llm.Model{{Name: "person"}} }
 func (a *Adapter) Model(name string) (llm.Model, error) { return llm.Model{Name: name}, nil }
 
 // Encode returns the request as JSON, all of it.
-func (a *Adapter) Encode(r *llm.Request) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(struct {
-		Config   llm.Config    `json:"config"`
-		Purpose  string        `json:"purpose,omitempty"`
-		Tools    []llm.Tool    `json:"tools,omitempty"`
-		System   string        `json:"system,omitempty"`
-		Messages []llm.Message `json:"messages"`
-	}{r.Config, r.Purpose, r.Tools, r.System, r.Messages})
-	if err != nil {
-		return nil, llm.Fail(llm.CodeInvalidRequest, "the request cannot be written as JSON: %v", err)
-	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
-}
+func (a *Adapter) Encode(r *llm.Request) ([]byte, error) { return r.JSON() }
 
 // Stream shows the request and reads the answer.
 func (a *Adapter) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk] {

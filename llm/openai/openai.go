@@ -108,15 +108,8 @@ func (a *Adapter) Models() []llm.Model { return slices.Clone(a.opt.Known) }
 
 // Model returns what is known of a model.
 func (a *Adapter) Model(name string) (llm.Model, error) {
-	var names []string
-	for _, m := range a.opt.Known {
-		if m.Name == name {
-			return m, nil
-		}
-		names = append(names, m.Name)
-	}
-	if a.opt.Closed {
-		return llm.Model{}, llm.Fail(llm.CodeUnknownModel, "there is no model %q; there are: %s", plain.Name(name), strings.Join(names, ", "))
+	if m, ok, err := llm.Find(a.opt.Known, a.opt.Closed, name); ok || err != nil {
+		return m, err
 	}
 	return llm.Model{Name: name, Images: a.dialect != DeepSeek}, nil
 }

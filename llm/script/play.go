@@ -1,9 +1,7 @@
 package script
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -73,22 +71,7 @@ func (a *Adapter) Model(name string) (llm.Model, error) {
 }
 
 // Encode returns the request as JSON, all of it.
-func (a *Adapter) Encode(r *llm.Request) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(struct {
-		Config   llm.Config    `json:"config"`
-		Purpose  string        `json:"purpose,omitempty"`
-		Tools    []llm.Tool    `json:"tools,omitempty"`
-		System   string        `json:"system,omitempty"`
-		Messages []llm.Message `json:"messages"`
-	}{r.Config, r.Purpose, r.Tools, r.System, r.Messages})
-	if err != nil {
-		return nil, llm.Fail(llm.CodeInvalidRequest, "the request cannot be written as JSON: %v", err)
-	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
-}
+func (a *Adapter) Encode(r *llm.Request) ([]byte, error) { return r.JSON() }
 
 // Stream plays the next step of the request's session.
 func (a *Adapter) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk] {
