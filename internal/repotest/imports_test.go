@@ -43,6 +43,19 @@ var importRules = []importRule{
 		"golang.org/x/net", "golang.org/x/text", "golang.org/x/sys"},
 		"a service is what plugins inject; it asks the registry's policy and knows no toolset"},
 
+	{"prompt/...", []string{"limits", "cordis", "lossless", "internal/plain", "tool", "service/...", "prompt"},
+		"the prompt is made of what plugins contribute; it knows no model and no log"},
+	{"agent/agenttest", []string{"limits", "cordis", "lossless", "tool", "session", "session/...", "llm", "llm/...", "prompt", "agent", "github.com/google/go-cmp"},
+		"a test kit stands on what it tests"},
+	{"agent/...", []string{"limits", "cordis", "lossless", "schema", "internal/plain", "tool", "service", "session", "session/message", "llm", "prompt", "agent"},
+		"the loop joins the log, the models, the prompt and the tools; it knows none of the tools, stores and providers"},
+	{"permission/...", []string{"limits", "cordis", "lossless", "schema", "internal/plain", "tool", "service/...", "session", "permission/...", "mvdan.cc/sh/v3",
+		"github.com/bmatcuk/doublestar/v4"},
+		"policy listens where services act; it knows no front door and no loop"},
+	{"toolbox/...", []string{"limits", "cordis", "lossless", "schema", "internal/plain", "tool", "service/...", "session", "session/message", "prompt", "agent", "toolbox/...",
+		"github.com/bmatcuk/doublestar/v4"},
+		"a model tool stands on a service and says what it did; it knows no front door"},
+
 	{"internal/qjs", []string{"limits", "modernc.org/quickjs", "modernc.org/libquickjs", "modernc.org/libc"},
 		"the engine's binding knows no plugin and no protocol"},
 	{"selfmod/sandbox/...", []string{
