@@ -26,6 +26,7 @@ type supervised struct {
 	cmd     *exec.Cmd
 	control *os.File
 	lines   *bufio.Reader
+	part    string // of a line
 
 	mu    sync.Mutex
 	last  *time.Timer // the end of patience with the supervisor
@@ -75,19 +76,53 @@ func startChild(cfg Config, shell string, s Spec, env []string, streams [3]*os.F
 // beginning is the most that a supervisor needs to start its shell.
 const beginning = 10 * time.Second
 
-// begun waits until the shell runs.
+// begun waits until the shell runs. A command may stop or kill its supervisor
+// before that has said so: it has begun all the same, and its limits hold.
 func (c *supervised) begun() error {
-	_ = c.control.SetReadDeadline(time.Now().Add(beginning)) // a socket has deadlines
+	until := time.Now().Add(beginning)
 	defer func() { _ = c.control.SetReadDeadline(time.Time{}) }()
-	line, err := c.lines.ReadString('\n')
+	starting := false
+	for patience := nudge; ; patience *= 2 {
+		_ = c.control.SetReadDeadline(earlier(time.Now().Add(patience), until)) // a socket has deadlines
+		line, err := c.line()
+		text, failed := strings.CutPrefix(line, "error ")
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(until):
+			_ = c.cmd.Process.Signal(syscall.SIGCONT)
+		case err != nil && starting:
+			return nil // wait tells what became of it
+		case err != nil:
+			return errors.New("the supervisor ended before the command began")
+		case failed:
+			return errors.New(text)
+		case line == "begun":
+			return nil
+		case line == "starting":
+			starting = true
+		}
+	}
+}
+
+// nudge is how long a supervisor may be silent before it is told to go on.
+const nudge = 50 * time.Millisecond
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// line reads a line of the supervisor's. After an error it can be called again.
+func (c *supervised) line() (string, error) {
+	part, err := c.lines.ReadString('\n')
+	c.part += part
 	if err != nil {
-		return errors.New("the supervisor ended before the command began")
+		return "", err //nolint:wrapcheck // for our callers only
 	}
-	line = strings.TrimSuffix(line, "\n")
-	if text, failed := strings.CutPrefix(line, "error "); failed {
-		return errors.New(text)
-	}
-	return nil
+	line := strings.TrimSuffix(c.part, "\n")
+	c.part = ""
+	return line, nil
 }
 
 func (c *supervised) stop() {
@@ -98,7 +133,22 @@ func (c *supervised) stop() {
 	}
 	_, _ = c.control.Write([]byte{supervise.Stop}) // gone, if it fails
 	_ = c.cmd.Process.Signal(syscall.SIGCONT)      // its command may have stopped it
-	c.last = time.AfterFunc(abandoned, c.force)
+	c.last = time.AfterFunc(limits.BashLost, func() { c.check(limits.BashLost) })
+}
+
+// check is called when a supervisor was told to end its command that long ago, and
+// again after twice the time. One that is stopped was stopped again by its command,
+// which would go on with that.
+func (c *supervised) check(after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ended:
+	case after > abandoned || supervise.Stopped(c.cmd.Process.Pid):
+		c.kill()
+	default:
+		c.last = time.AfterFunc(after, func() { c.check(2 * after) })
+	}
 }
 
 // abandoned is the most that a supervisor needs to end, with some to spare.
@@ -110,22 +160,29 @@ func (c *supervised) force() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		_ = c.cmd.Process.Kill()
-		supervise.EndSession(c.cmd.Process.Pid)
+		c.kill()
 	}
+}
+
+// kill is called with mu held, before the supervisor has been waited for.
+func (c *supervised) kill() {
+	_ = c.cmd.Process.Kill()
+	supervise.EndSession(c.cmd.Process.Pid)
 }
 
 func (c *supervised) wait() (ending, error) {
 	var end ending
-	told := false
+	told, failed := false, ""
 	for {
-		line, err := c.lines.ReadString('\n')
+		line, err := c.line()
 		if err != nil {
 			break // it has exited, or was killed
 		}
-		what, number, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		what, number, _ := strings.Cut(line, " ")
 		n, err := strconv.Atoi(number)
 		switch {
+		case what == "error":
+			failed = number
 		case err != nil:
 		case what == "exit":
 			end, told = ending{code: n}, true
@@ -146,6 +203,9 @@ func (c *supervised) wait() (ending, error) {
 	}
 	c.mu.Unlock()
 	_ = c.control.Close()
+	if failed != "" { // it took longer than begun waited
+		return end, startError(errors.New(failed))
+	}
 	if !told {
 		return end, fail(CodeFailed, "the supervisor of the command was killed, and what it ran with it; its result is not known")
 	}

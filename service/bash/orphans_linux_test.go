@@ -72,30 +72,63 @@ func TestNothingIsLeftAfterATimeout(t *testing.T) {
 	}
 }
 
-// A command that kills its supervisor is an error, and takes its group with it.
+// A command that kills its supervisor is an error, and takes its group with it,
+// however early it does.
 func TestSupervisorKilled(t *testing.T) {
-	r := newRig(t, bash.Config{})
-	use, _ := r.plugin("dyn-1")
-	f := newFifo(t)
-	_, err := use.Run(within(t, time.Minute), leaver("background", f, "kill -9 $PPID; sleep 1000"), nil)
-	wantCode(t, err, bash.CodeFailed)
-	f.gone(t)
+	for _, name := range []string{"at_once", "later"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, bash.Config{})
+			use, _ := r.plugin("dyn-1")
+			f := newFifo(t)
+			c := line("kill -9 $PPID; sleep 1000")
+			if name == "later" {
+				c = leaver("background", f, c.Command)
+			}
+			_, err := use.Run(within(t, time.Minute), c, nil)
+			wantCode(t, err, bash.CodeFailed)
+			if !strings.Contains(err.Error(), "its result is not known") {
+				t.Error(err) // not that it did not begin
+			}
+			if name == "later" {
+				f.gone(t)
+			}
+		})
+	}
 }
 
-// One that only stops it does not escape its limits.
+// One that only stops it does not escape its limits, however early it does and
+// how often.
 func TestSupervisorStopped(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, bash.Config{})
-	f := newFifo(t)
-	c := leaver("background", f, "kill -STOP $PPID; sleep 1000")
-	c.TimeoutMs = 100
-	got := r.run(c)
-	signaled(t, got, "SIGTERM")
-	if !got.TimedOut {
-		t.Errorf("%+v", got)
+	for name, c := range map[string]struct {
+		command, ends string
+	}{
+		"at_once": {"kill -STOP $PPID; sleep 1000", "SIGTERM"},
+		"later":   {leavers["background"] + "kill -STOP $PPID; sleep 1000", "SIGTERM"},
+		"always":  {leavers["background"] + `trap "" TERM; while :; do kill -STOP $PPID; done`, "SIGKILL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, bash.Config{})
+			f := newFifo(t)
+			command := line(c.command)
+			command.Env = map[string]string{"F": f.path}
+			command.TimeoutMs = 100
+			began := time.Now()
+			got := r.run(command)
+			signaled(t, got, c.ends)
+			if took := time.Since(began); !got.TimedOut || took > abandonedSoon {
+				t.Errorf("after %v: %+v", took, got)
+			}
+			if name != "at_once" {
+				f.gone(t)
+			}
+		})
 	}
-	f.gone(t)
 }
+
+// abandonedSoon is far less than what a supervisor is given that is at work.
+const abandonedSoon = 30 * time.Second
 
 func TestNoDescriptorsReachTheCommand(t *testing.T) {
 	var fds [2]int

@@ -12,7 +12,8 @@
 //
 // # Protocol
 //
-// It writes lines: "begun" when the shell runs, or "error TEXT" if it cannot be
+// It writes lines: "starting" before it starts the shell, which may stop or kill it
+// from there on; "begun" when the shell runs, or "error TEXT" if it cannot be
 // started; "exit N" or "signal N" when the shell has ended; "left N" if it gives
 // up on N processes that SIGKILL does not end. Then it exits, and the socket ends.
 // It reads [Stop], which is to end the command. The end of the socket means that

@@ -84,6 +84,7 @@ func Main(argv []string) int {
 	}
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setPdeathsig, uintptr(syscall.SIGHUP), 0)
 
+	say("starting") // from here on the command may do anything, to us too
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2},

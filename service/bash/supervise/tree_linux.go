@@ -88,16 +88,27 @@ func eachPid(do func(pid int)) bool {
 	}
 }
 
-// look reads /proc/PID/stat: pid (name) state parent group session …
-func look(pid int) (p proc, ok bool) {
+// stat reads /proc/PID/stat, without the name: state parent group session …
+func stat(pid int) [][]byte {
 	fd := open("/proc/"+strconv.Itoa(pid)+"/stat", syscall.O_RDONLY)
 	if fd < 0 {
-		return p, false
+		return nil
 	}
 	defer shut(fd)
 	var buf [512]byte
 	text := buf[:fill(syscall.SYS_READ, fd, buf[:])]
-	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may hold anything
+	return bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may hold anything
+}
+
+// Stopped tells whether a process is stopped by a signal.
+func Stopped(pid int) bool {
+	f := stat(pid)
+	return len(f) > 0 && f[0][0] == 'T'
+}
+
+// look tells of a process that lives.
+func look(pid int) (p proc, ok bool) {
+	f := stat(pid)
 	if len(f) < 4 || f[0][0] == 'Z' || f[0][0] == 'X' {
 		return p, false
 	}
