@@ -35,7 +35,8 @@
 //	    checkpoint
 //
 // Titles, presets, modes, approvals, todos, one-shot requests and the inbox may
-// be appended anywhere. Between steps, compaction replaces nodes of the surface.
+// be appended anywhere. Compaction replaces nodes of the surface between steps, and
+// within a step that has no answer yet: when its request was too large.
 //
 // # Rules
 //

@@ -228,6 +228,37 @@ func TestSurface(t *testing.T) {
 	}
 }
 
+// TestCompactionWithinStep: a request that was too large is made again in its
+// step, after results were pruned and older messages replaced.
+func TestCompactionWithinStep(t *testing.T) {
+	l := newLog(t, sessiontest.Turn(1)...) // the surface is 2, 6, 8, 10
+	appended(t, l, session.TurnStart{Turn: 2}, session.StepStart{Turn: 2, Step: 1}, sessiontest.User("p", "Go on."),
+		sessiontest.Chunk(2, 1, "of the attempt that failed"))
+	replaces := func(u session.UserMessage, sources ...int64) session.UserMessage {
+		return op(u, session.Op{Kind: session.Replace, Start: sources[0], End: sources[len(sources)-1]}, sources...)
+	}
+	pruned := sessiontest.Result(1, 1, "c2", "(pruned)")
+	pruned.Op, pruned.Sources = session.Op{Kind: session.Replace, Start: 10, End: 10}, []int64{10}
+	at := appended(t, l, pruned)[0].Seq
+	summary := appended(t, l, session.CompactStart{ID: "c", Reason: "full"}, replaces(sessiontest.User("s", "summary"), 2, 6, 8, at),
+		session.CompactEnd{ID: "c", Outcome: "done", Replaced: 4})[1].Seq
+	if d := cmp.Diff([]string{fmt.Sprint(summary, " summary"), "15 Go on."}, texts(t, l)); d != "" {
+		t.Fatal(d)
+	}
+	answer := sessiontest.Answer(2, 1, "a2", "Yes.", sessiontest.CallBlock("d1", "echo", "{}"))
+	seq := appended(t, l, answer)[0].Seq
+	if _, err := l.Append(replaces(sessiontest.User("t", "again"), summary, 15, seq)); !errors.Is(err, session.ErrInvariant) {
+		t.Errorf("an answer whose calls wait was replaced: %v", err)
+	}
+	appended(t, l, replaces(sessiontest.User("t", "again"), summary, 15))
+	if _, err := l.Repair(); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, l); len(got) != 3 {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestExactArguments(t *testing.T) {
 	for _, args := range []string{
 		"", "{}", `{"a":1.50, "a":2}`, "not json", "\xff\xfe\x00", "half \xed\xa0\xbd", "\xed\xa0\xbd\xed\xb8\x80", "<script>&\u2028", `{"base64":"eA=="}`, "\ufffd",

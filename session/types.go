@@ -180,7 +180,8 @@ func onSurface(t Type) bool { return t == TypeUser || t == TypeAssistant || t ==
 // UserMessage is a message of the role user that is not a tool's result: what the
 // person said, a context that a plugin adds, a summary that replaces older
 // messages. The loop appends it after step/start and before the request;
-// compaction appends it with Op Replace between steps.
+// compaction appends it with Op Replace between steps, or in a step whose request
+// was too large.
 type UserMessage struct {
 	Message message.Message
 	Op      Op      // the zero value is Append
