@@ -235,3 +235,45 @@ const (
 
 	SessionObservers = 100 // of one session
 )
+
+// The prompt.
+const (
+	PromptOwned = 100       // sections, contexts and variables per plugin
+	PromptText  = 64 << 10  // bytes of one section or context, and of a variable's value
+	PromptAll   = 512 << 10 // bytes of a system prompt, and of a runtime context
+
+	PromptPart  = 3 * time.Second // of one function, or listener, of a temporary plugin
+	PromptParts = 6 * time.Second // of all such functions in one text
+)
+
+// Background tasks.
+const (
+	TasksRunning = 10      // at a time, per scope
+	TasksAll     = 500     // at a time, of all scopes
+	TasksKept    = 32      // that have ended and are remembered, per scope; then the oldest goes
+	TaskLabel    = 200     // characters
+	TaskDetail   = 200     // characters
+	TaskOutput   = 128_000 // bytes of unread output; beyond, the oldest go
+	TaskRead     = 32_000  // bytes of output in one answer
+	TaskReaders  = 64      // whose place in the output is remembered, per task
+
+	TaskEnd = 90 * time.Second // for a task to end when it is told to; then it is left
+)
+
+// Tools that models call: shell, web, todo, questions.
+const (
+	ShellLive      = 200 * time.Millisecond // between two pieces of live output
+	ShellWait      = 30 * time.Second       // of task_output, unless the call says
+	ShellWaitMax   = 600 * time.Second
+	ShellKillWait  = 5 * time.Second // for the end of what task_kill stops
+	WebWindow      = 20_000          // characters of a page in one answer, unless the call says
+	WebWindowMin   = 500
+	TodoItems      = 200
+	TodoContent    = 1000 // characters of one
+	AskQuestions   = 10   // in one call
+	AskOptions     = 20   // of one question
+	AskText        = 2000 // characters of a question
+	AskLabel       = 200  // characters of a header or an option's label
+	AskDescription = 1000 // characters of an option's description
+	AskAnswer      = 20_000
+)
