@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/internal/calls"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
@@ -49,7 +50,7 @@ func readScript(name string, in io.Reader) ([]calls.Call, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("read script: %w", err)}
+			return nil, command.Usagef("read script: %w", err)
 		}
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
@@ -63,7 +64,7 @@ func readScript(name string, in io.Reader) ([]calls.Call, error) {
 		case errors.Is(err, io.EOF):
 			return script, nil
 		case err != nil:
-			return nil, usageError{fmt.Errorf("%s: %w", name, err)}
+			return nil, command.Usagef("%s: %w", name, err)
 		}
 		script = append(script, c)
 	}
@@ -266,9 +267,9 @@ func (p *caller) print(a answered, call string) error {
 	}
 	var err error
 	if p.asJSON {
-		err = printJSON(p.out, a)
+		err = command.PrintJSON(p.out, a)
 	} else {
-		err = printText(p.out, fmt.Sprintf("> %s\n%s\n< %s", call, strings.TrimRight(a.Text, "\n"), status))
+		err = command.PrintText(p.out, fmt.Sprintf("> %s\n%s\n< %s", call, strings.TrimRight(a.Text, "\n"), status))
 		if err == nil {
 			_, err = io.WriteString(p.out, "\n")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/limits"
 )
 
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		os.Exit(runWorker())
 	}
-	workerProgram = os.Getenv("DSH_TEST_WORKER")
+	command.Program = os.Getenv("DSH_TEST_WORKER")
 	goleak.VerifyTestMain(m)
 }
 
@@ -34,7 +35,7 @@ func (*buffer) Close() error { return nil }
 func runText(t *testing.T, input string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs buffer
-	status = run(t.Context(), args, streams{io.NopCloser(strings.NewReader(input)), &out, &errs})
+	status = run(t.Context(), args, command.Streams{In: io.NopCloser(strings.NewReader(input)), Out: &out, Err: &errs})
 	return status, out.String(), errs.String()
 }
 
@@ -77,7 +78,7 @@ func TestUsage(t *testing.T) {
 
 // TestFlagDefaults: the flags have the defaults of the limits' table.
 func TestFlagDefaults(t *testing.T) {
-	cmd := newMCP(streams{})
+	cmd := newMCP(command.Streams{})
 	for name, want := range map[string]string{
 		"vm-timeout":   limits.VMTimeout.String(),
 		"call-timeout": limits.CallTimeout.String(),
@@ -117,7 +118,9 @@ func TestMCPSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	status := make(chan int, 1)
 	var errs buffer
-	go func() { status <- run(ctx, []string{"mcp", "--services", "none"}, streams{in, wire, &errs}) }()
+	go func() {
+		status <- run(ctx, []string{"mcp", "--services", "none"}, command.Streams{In: in, Out: wire, Err: &errs})
+	}()
 	go io.WriteString(hold, handshake)
 	got := make([]byte, 1)
 	if _, err := io.ReadFull(out, got); err != nil { // it serves

@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/demo"
 )
 
-func newDemo(s streams) *cobra.Command {
+func newDemo(s command.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Watch the live runtime being inspected, extended and repaired",
@@ -19,7 +20,7 @@ func newDemo(s streams) *cobra.Command {
 drives the server of dsh mcp over a pipe, and what happens is printed. It needs
 no key, no network and no files, and takes about a second. The status is 0 only
 if every step did what it says.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), s) },
 	}
 }
@@ -27,15 +28,15 @@ if every step did what it says.`,
 // runDemo plays the demonstration against what dsh mcp serves, with the
 // defaults of its flags but for a short limit, and no services. What is logged meanwhile, the
 // mistakes of the script among it, is shown only if the demonstration fails.
-func runDemo(ctx context.Context, s streams) error {
-	o := &mcpOptions{mountOptions: newMountOptions()}
-	o.vmTimeout.value = demo.VMTimeout
+func runDemo(ctx context.Context, s command.Streams) error {
+	o := &mcpOptions{MountOptions: command.NewMountOptions()}
+	o.VMTimeout.Value = demo.VMTimeout
 	log := new(logBuffer)
-	err := demo.Run(ctx, s.out, func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-		return serveMCP(ctx, streams{in: in, out: out, err: log}, o)
+	err := demo.Run(ctx, s.Out, func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+		return serveMCP(ctx, command.Streams{In: in, Out: out, Err: log}, o)
 	})
 	if err != nil {
-		log.writeTo(s.err)
+		log.writeTo(s.Err)
 	}
 	return err
 }

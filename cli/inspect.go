@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/serve/mcp"
@@ -18,16 +19,16 @@ import (
 
 // withRegistry runs do with the tools of a fresh composition, as dsh mcp serves
 // them, and stops it.
-func withRegistry(ctx context.Context, s streams, o *mountOptions, do func(*tool.Registry, *mcp.Server) error) error {
-	if err := o.check(); err != nil {
+func withRegistry(ctx context.Context, s command.Streams, o *command.MountOptions, do func(*tool.Registry, *mcp.Server) error) error {
+	if err := o.Check(); err != nil {
 		return err
 	}
-	server := mcp.New(mcp.Config{Version: version()})
+	server := mcp.New(mcp.Config{Version: command.Version()})
 	root, err := compose(ctx, s, o, &auditLog{}, server)
 	if err != nil {
 		return err
 	}
-	defer stop(root, s.err)
+	defer command.Stop(root, s.Err)
 	registry, err := tool.Service.Use(root)
 	if err != nil {
 		return fmt.Errorf("find tools: %w", err)
@@ -35,8 +36,8 @@ func withRegistry(ctx context.Context, s streams, o *mountOptions, do func(*tool
 	return do(registry, server)
 }
 
-func newInspect(s streams) *cobra.Command {
-	o := newMountOptions()
+func newInspect(s command.Streams) *cobra.Command {
+	o := command.NewMountOptions()
 	var name string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -51,11 +52,11 @@ flags: what is provided, what plugins can call and hear. The sections are
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usageError{fmt.Errorf("takes one section, got %q besides", args[1])}
+				return command.Usagef("takes one section, got %q besides", args[1])
 			case len(args) == 1 && !slices.Contains(selfmod.Sections(), args[0]):
-				return usageError{fmt.Errorf("there is no section %q; the sections are %s", args[0], strings.Join(selfmod.Sections(), ", "))}
+				return command.Usagef("there is no section %q; the sections are %s", args[0], strings.Join(selfmod.Sections(), ", "))
 			case len(args) == 0 && name != "":
-				return usageError{fmt.Errorf("--name goes with a section: dsh inspect api --name %s", name)}
+				return command.Usagef("--name goes with a section: dsh inspect api --name %s", name)
 			}
 			return nil
 		},
@@ -65,14 +66,14 @@ flags: what is provided, what plugins can call and hear. The sections are
 				report.What = args[0]
 			}
 			return withRegistry(cmd.Context(), s, &o, func(r *tool.Registry, _ *mcp.Server) error {
-				return report.print(cmd.Context(), r, s.out, asJSON)
+				return report.print(cmd.Context(), r, s.Out, asJSON)
 			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "one `thing` in full: a service, fs.readText, a type or ctx of api; an event of events")
 	f.BoolVar(&asJSON, "json", false, `print a JSON object: {"what", "name", "report"}`)
-	o.serviceFlags(f)
+	o.ServiceFlags(f)
 	return cmd
 }
 
@@ -94,9 +95,9 @@ func (c inspectCall) print(ctx context.Context, r *tool.Registry, out io.Writer,
 		return fmt.Errorf("%s", strings.TrimPrefix(plain.Terminal(c.Report), "Error: "))
 	}
 	if asJSON {
-		return printJSON(out, c)
+		return command.PrintJSON(out, c)
 	}
-	return printText(out, c.Report)
+	return command.PrintText(out, c.Report)
 }
 
 // textOf is what a model reads of a result.
@@ -113,22 +114,4 @@ func textOf(content []tool.Block) string {
 		}
 	}
 	return strings.Join(texts, "\n")
-}
-
-// printText prints foreign text and a line end.
-func printText(out io.Writer, text string) error {
-	if _, err := io.WriteString(out, strings.TrimRight(plain.Terminal(text), "\n")+"\n"); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
-}
-
-// printJSON prints a value on one line.
-func printJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }

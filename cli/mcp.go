@@ -3,34 +3,25 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/serve/mcp"
 )
 
-// graceForPlugins is what the plugins get of limits.Shutdown after the server
-// has used its own part.
-const graceForPlugins = 400 * time.Millisecond
-
-// logNameWidth is the width of the column of names in the log.
-const logNameWidth = 16
-
 // mcpOptions are the flags of dsh mcp.
 type mcpOptions struct {
-	mountOptions
+	command.MountOptions
 	withCall bool
 	audit    string
 }
 
-func newMCP(s streams) *cobra.Command {
-	o := &mcpOptions{mountOptions: newMountOptions()}
+func newMCP(s command.Streams) *cobra.Command {
+	o := &mcpOptions{MountOptions: command.NewMountOptions()}
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the live runtime to an MCP client over standard input and output",
@@ -46,20 +37,20 @@ leave bash out of --services.`,
 		Example: `  dsh mcp
   dsh mcp --root ~/project --read-only-root /usr/share/dict --services fs,web
   dsh mcp --vm-timeout 2s --call-timeout 1m --audit mounts.jsonl`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("audit") && o.audit == "" {
-				return usageError{errors.New("--audit needs the name of a file, and got an empty one")}
+				return command.Usagef("--audit needs the name of a file, and got an empty one")
 			}
-			if err := o.check(); err != nil {
+			if err := o.Check(); err != nil {
 				return err
 			}
-			o.warn(s.err)
+			o.Warn(s.Err)
 			return serveMCP(cmd.Context(), s, o)
 		},
 	}
 	f := cmd.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.BoolVar(&o.withCall, "with-call", false, "add cordis_call {name, args}, for clients that ignore list changes")
 	f.StringVar(&o.audit, "audit", "", "append every mounted source with its SHA-256 to this `file` (JSON lines, created with mode 0600)")
 	return cmd
@@ -67,77 +58,38 @@ leave bash out of --services.`,
 
 // serveMCP runs the composition for one client. It takes at most
 // limits.Shutdown to return once it has been told to.
-func serveMCP(ctx context.Context, s streams, o *mcpOptions) (err error) {
+func serveMCP(ctx context.Context, s command.Streams, o *mcpOptions) (err error) {
 	audit, err := openAudit(o.audit)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, audit.Close()) }()
 
-	server := mcp.New(mcp.Config{Version: version(), WithCall: o.withCall})
-	root, err := compose(ctx, s, &o.mountOptions, audit, server)
+	server := mcp.New(mcp.Config{Version: command.Version(), WithCall: o.withCall})
+	root, err := compose(ctx, s, &o.MountOptions, audit, server)
 	if err != nil {
 		return err
 	}
-	defer stop(root, s.err)
-	err = server.Run(ctx, s.in, s.out)
+	defer command.Stop(root, s.Err)
+	err = server.Run(ctx, s.In, s.Out)
 	if ctx.Err() != nil {
 		return nil // a signal asked for the end
 	}
 	return err
 }
 
-// stop ends the plugins of a composition.
-func stop(root *cordis.Context, messages io.Writer) {
-	end, cancel := context.WithTimeout(context.Background(), graceForPlugins)
-	defer cancel()
-	if _, failed := root.Fiber().Dispose(end); failed != nil {
-		fmt.Fprintf(messages, "dsh: stop plugins: %v\n", failed)
-	}
-}
-
 // compose builds the runtime that is served: the plugins of dsh mcp, all active.
 // Where that fails, nothing of it goes on.
-func compose(ctx context.Context, s streams, o *mountOptions, audit *auditLog, server *mcp.Server) (_ *cordis.Context, err error) {
+func compose(ctx context.Context, s command.Streams, o *command.MountOptions, audit *auditLog, server *mcp.Server) (*cordis.Context, error) {
 	toolset := selfmod.Config{
-		VMTimeout:   o.vmTimeout.value,
-		CallTimeout: o.callTimeout.value,
-		MemoryMB:    o.memory.value,
+		VMTimeout:   o.VMTimeout.Value,
+		CallTimeout: o.CallTimeout.Value,
+		MemoryMB:    o.Memory.Value,
 		Audit:       audit,
-		Console:     s.err,
+		Console:     s.Err,
 		Hidden:      server.Hidden,
-		Worker:      workerProgram,
+		Worker:      command.Program,
 	}
-	root := cordis.New(cordis.WithDrainLimit(toolset.DrainLimit()))
-	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(s.err, logNameWidth)}); err != nil {
-		return nil, fmt.Errorf("start log: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			stop(root, s.err)
-		}
-	}()
-	plugins := standard(o, toolset, server)
-	fibers := make([]*cordis.Fiber, len(plugins))
-	for i, p := range plugins {
-		fiber, err := root.Mount(p, nil)
-		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", p.Name, err)
-		}
-		fibers[i] = fiber
-	}
-	for _, f := range fibers {
-		if err := f.Await(ctx); err != nil {
-			return nil, fmt.Errorf("start %s: %w", f.Name(), err)
-		}
-	}
-	return root, nil
-}
-
-// standard is the one list of the plugins that dsh mcp is made of.
-func standard(o *mountOptions, toolset selfmod.Config, server *mcp.Server) []*cordis.Plugin {
-	return append(o.plugins(),
-		selfmod.Plugin(toolset),
-		server.Plugin(),
-	)
+	plugins := append(standard.Served(o.Chosen(), toolset), server.Plugin())
+	return command.Compose(ctx, s.Err, toolset.DrainLimit(), plugins)
 }

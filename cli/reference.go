@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/dsh-go/dsh/cli/command"
 )
 
 // Command is a command as the reference documentation tells of it.
@@ -29,7 +31,7 @@ type Flag struct {
 
 // Reference gives the commands that a person may use, in the order of dsh --help,
 // each before those below it.
-func Reference() []Command { return below(newRoot(streams{})) }
+func Reference() []Command { return below(newRoot(command.Streams{})) }
 
 func below(parent *cobra.Command) []Command {
 	var out []Command
@@ -51,11 +53,11 @@ func describe(c *cobra.Command) Command {
 		kind, usage := pflag.UnquoteUsage(f)
 		one := Flag{Name: f.Name, Type: kind, Default: f.DefValue, Usage: usage}
 		switch v := f.Value.(type) {
-		case *durationFlag:
-			one.Range = fmt.Sprintf("%s to %s", short(v.min), short(v.max))
-			one.Default = short(v.value)
-		case *mebibytes:
-			one.Range = fmt.Sprintf("%d to %d", v.min, v.max)
+		case *command.Duration:
+			one.Range = fmt.Sprintf("%s to %s", short(v.Min), short(v.Max))
+			one.Default = short(v.Value)
+		case *command.Mebibytes:
+			one.Range = fmt.Sprintf("%d to %d", v.Min, v.Max)
 		}
 		one.Default = strings.Trim(one.Default, "[]") // of a list
 		if one.Default == "false" {

@@ -12,47 +12,24 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/selfmod/sandbox/worker"
-)
-
-// The exit statuses.
-const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
 )
 
 // workerCommand starts a worker; only dsh itself uses it. The supervisor of a shell
 // command is the other such process: package supervise recognizes it before Main.
 const workerCommand = "__worker"
 
-// workerProgram is the executable of workers; empty means this program. Tests
-// name another one, since a test binary is a poor worker.
-var workerProgram string
-
 // runWorker is the process in which mounted code runs. It knows no command line
 // for people: what it is to do comes over its standard input.
 func runWorker() int { return worker.Main(os.Args[2:]) }
-
-// usageError is a request for something that does not exist.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// streams are what a command reads and writes.
-type streams struct {
-	in       io.ReadCloser
-	out, err io.WriteCloser
-}
 
 // Main runs the program with its arguments and returns its exit status. The
 // first SIGINT or SIGTERM ends the command in order, the second at once.
@@ -65,29 +42,28 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	messages := newLossyWriter(os.Stderr)
+	messages := command.NewLossyWriter(os.Stderr)
 	defer func() { _ = messages.Close() }()
-	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, messages})
+	return run(ctx, os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: messages})
 }
 
 // run executes one command line.
-func run(ctx context.Context, args []string, s streams) int {
+func run(ctx context.Context, args []string, s command.Streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return command.OK
 	}
-	fmt.Fprintf(s.err, "%s: %v\n", cmd.CommandPath(), err)
-	var usage usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(s.err, "Run '%s --help' to see what there is.\n", cmd.CommandPath())
-		return exitUsage
+	fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), err)
+	status := command.Status(err)
+	if status == command.Usage {
+		fmt.Fprintf(s.Err, "Run '%s --help' to see what there is.\n", cmd.CommandPath())
 	}
-	return exitFailure
+	return status
 }
 
-func newRoot(s streams) *cobra.Command {
+func newRoot(s command.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dsh",
 		Short: "An agent harness in which everything is a plugin",
@@ -98,38 +74,16 @@ agent can see, extend and repair the live runtime it runs in.`,
 		SilenceUsage:               true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("say which command")}
+				return command.Usagef("say which command")
 			}
-			return usageError{unknownCommand(cmd, args[0])}
+			return command.Unknown(cmd, args[0])
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.AsUsage(err) })
 	root.AddCommand(newDemo(s), newInspect(s), newMCP(s), newTool(s), newVersion())
 	return root
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	text := fmt.Sprintf("there is no command %q", name)
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		return fmt.Errorf("%s; did you mean %q?", text, near[0])
-	}
-	var names string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names += " " + c.Name()
-		}
-	}
-	return fmt.Errorf("%s; the commands are:%s", text, names)
-}
-
-// noArgs refuses arguments beside flags.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("takes no arguments, got %q", args[0])}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/serve/mcp"
 	"github.com/dsh-go/dsh/tool"
 )
@@ -51,13 +52,13 @@ has one.`
 
 // toolOptions are the flags of dsh tool and its commands.
 type toolOptions struct {
-	mountOptions
+	command.MountOptions
 	asJSON   bool
 	failFast bool
 }
 
-func newTool(s streams) *cobra.Command {
-	o := &toolOptions{mountOptions: newMountOptions()}
+func newTool(s command.Streams) *cobra.Command {
+	o := &toolOptions{MountOptions: command.NewMountOptions()}
 	cmd := &cobra.Command{
 		Use:                        "tool",
 		SuggestionsMinimumDistance: 2,
@@ -72,19 +73,19 @@ input ends; what is mounted stays until then. The status is 1 if a call failed.
   echo 'cordis_inspect {"what":"api"}' | dsh tool`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{unknownCommand(cmd, args[0])}
+				return command.Unknown(cmd, args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRegistry(cmd.Context(), s, &o.mountOptions, func(r *tool.Registry, server *mcp.Server) error {
-				o.warn(s.err)
-				if f, ok := s.in.(*os.File); ok {
+			return withRegistry(cmd.Context(), s, &o.MountOptions, func(r *tool.Registry, server *mcp.Server) error {
+				o.Warn(s.Err)
+				if f, ok := s.In.(*os.File); ok {
 					if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-						fmt.Fprintln(s.err, "dsh tool: type calls, such as tools/list; dsh tool --help shows how")
+						fmt.Fprintln(s.Err, "dsh tool: type calls, such as tools/list; dsh tool --help shows how")
 					}
 				}
-				return o.caller(r, server, s).follow(cmd.Context(), s.in)
+				return o.caller(r, server, s).follow(cmd.Context(), s.In)
 			})
 		},
 	}
@@ -97,20 +98,20 @@ func (o *toolOptions) toolFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object a line")
 	f.BoolVar(&o.failFast, "fail-fast", false, "stop at the first call that fails")
-	o.flags(f)
+	o.Flags(f)
 }
 
-func (o *toolOptions) caller(r *tool.Registry, server *mcp.Server, s streams) *caller {
-	return &caller{registry: r, server: server, out: s.out, asJSON: o.asJSON, failFast: o.failFast}
+func (o *toolOptions) caller(r *tool.Registry, server *mcp.Server, s command.Streams) *caller {
+	return &caller{registry: r, server: server, out: s.Out, asJSON: o.asJSON, failFast: o.failFast}
 }
 
-func newToolList(s streams) *cobra.Command {
-	o := newMountOptions()
+func newToolList(s command.Streams) *cobra.Command {
+	o := command.NewMountOptions()
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tools with their descriptions and schemas, as a client sees them",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withRegistry(cmd.Context(), s, &o, func(_ *tool.Registry, server *mcp.Server) error {
 				list, err := server.List()
@@ -118,23 +119,23 @@ func newToolList(s streams) *cobra.Command {
 					return fmt.Errorf("list tools: %w", err)
 				}
 				if asJSON {
-					return printJSON(s.out, list)
+					return command.PrintJSON(s.Out, list)
 				}
 				text, err := listText(list)
 				if err != nil {
 					return err
 				}
-				return printText(s.out, text)
+				return command.PrintText(s.Out, text)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print a JSON object: {"tools": […]}, as tools/list of MCP has it`)
-	o.serviceFlags(cmd.Flags())
+	o.ServiceFlags(cmd.Flags())
 	return cmd
 }
 
-func newToolRun(s streams) *cobra.Command {
-	o := &toolOptions{mountOptions: newMountOptions()}
+func newToolRun(s command.Streams) *cobra.Command {
+	o := &toolOptions{MountOptions: command.NewMountOptions()}
 	cmd := &cobra.Command{
 		Use:   "run SCRIPT",
 		Short: "Run a script of calls against a fresh start",
@@ -148,17 +149,17 @@ given. The status is 1 if a call failed, and 2 if a line is no call.
   dsh tool run --json --root ~/project - < calls.txt`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("takes one SCRIPT (a file, or - for standard input), got %d", len(args))}
+				return command.Usagef("takes one SCRIPT (a file, or - for standard input), got %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			script, err := readScript(args[0], s.in)
+			script, err := readScript(args[0], s.In)
 			if err != nil {
 				return err
 			}
-			return withRegistry(cmd.Context(), s, &o.mountOptions, func(r *tool.Registry, server *mcp.Server) error {
-				o.warn(s.err)
+			return withRegistry(cmd.Context(), s, &o.MountOptions, func(r *tool.Registry, server *mcp.Server) error {
+				o.Warn(s.Err)
 				return o.caller(r, server, s).play(cmd.Context(), script)
 			})
 		},

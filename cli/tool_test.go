@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/internal/calls"
 	"github.com/dsh-go/dsh/limits"
 )
@@ -25,7 +26,7 @@ func TestToolAnswersAtOnce(t *testing.T) {
 	status := make(chan int, 1)
 	var errs buffer
 	go func() {
-		status <- run(t.Context(), []string{"tool", "--json", "--services", "none"}, streams{in, out, &errs})
+		status <- run(t.Context(), []string{"tool", "--json", "--services", "none"}, command.Streams{In: in, Out: out, Err: &errs})
 		_ = out.Close()
 	}()
 	answers := bufio.NewScanner(read)
@@ -63,7 +64,9 @@ func TestToolInterrupted(t *testing.T) {
 	read, out := io.Pipe()
 	status := make(chan int, 1)
 	var errs buffer
-	go func() { status <- run(ctx, []string{"tool", "--services", "none"}, streams{in, out, &errs}) }()
+	go func() {
+		status <- run(ctx, []string{"tool", "--services", "none"}, command.Streams{In: in, Out: out, Err: &errs})
+	}()
 	if _, err := io.WriteString(hold, "cordis_inspect {\"what\":\"tools\"}\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -116,14 +119,14 @@ func TestImpliedRoot(t *testing.T) {
 	}{{"folder", dir, 1}, {"home", home, 0}, {"top", "/", 0}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Chdir(tt.dir)
-			o := newMountOptions()
-			o.services = []string{"fs"}
-			if err := o.check(); err != nil || len(o.roots) != tt.want {
-				t.Errorf("%q, %v; want %d", o.roots, err, tt.want)
+			o := command.NewMountOptions()
+			o.Services = []string{"fs"}
+			if err := o.Check(); err != nil || len(o.Roots) != tt.want {
+				t.Errorf("%q, %v; want %d", o.Roots, err, tt.want)
 			}
-			o.roots, o.readOnly = nil, []string{dir}
-			if err := o.check(); err != nil || len(o.roots) != 0 {
-				t.Errorf("with a root to read %q is implied, %v", o.roots, err)
+			o.Roots, o.ReadOnly = nil, []string{dir}
+			if err := o.Check(); err != nil || len(o.Roots) != 0 {
+				t.Errorf("with a root to read %q is implied, %v", o.Roots, err)
 			}
 		})
 	}

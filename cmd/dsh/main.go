@@ -6,7 +6,7 @@
 //	dsh version  print the version
 //
 // To build a program of your own with other plugins, copy package cli, which
-// wires the parts together, and change its list of plugins.
+// wires the parts together, and package standard, which is its list of plugins.
 package main
 
 import (

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ const (
 	flushTimeout  = 200 * time.Millisecond // at the end of the program
 )
 
-// lossyWriter hands writes to a goroutine and never blocks: a client that does
+// LossyWriter hands writes to a goroutine and never blocks: a client that does
 // not read standard error must not stop the server. What does not fit is dropped
 // and counted; the count is written as soon as there is room.
-type lossyWriter struct {
+type LossyWriter struct {
 	out    io.Writer
 	writes chan []byte
 	done   chan struct{}
@@ -26,10 +26,11 @@ type lossyWriter struct {
 	dropped int
 }
 
-var _ io.WriteCloser = (*lossyWriter)(nil)
+var _ io.WriteCloser = (*LossyWriter)(nil)
 
-func newLossyWriter(out io.Writer) *lossyWriter {
-	w := &lossyWriter{out: out, writes: make(chan []byte, waitingWrites), done: make(chan struct{})}
+// NewLossyWriter returns one that writes to out.
+func NewLossyWriter(out io.Writer) *LossyWriter {
+	w := &LossyWriter{out: out, writes: make(chan []byte, waitingWrites), done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		for b := range w.writes {
@@ -40,7 +41,7 @@ func newLossyWriter(out io.Writer) *lossyWriter {
 }
 
 // Write never fails and never waits.
-func (w *lossyWriter) Write(b []byte) (int, error) {
+func (w *LossyWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -60,7 +61,7 @@ func (w *lossyWriter) Write(b []byte) (int, error) {
 }
 
 // Close waits a moment for what was written.
-func (w *lossyWriter) Close() error {
+func (w *LossyWriter) Close() error {
 	w.mu.Lock()
 	if !w.closed {
 		w.closed = true

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"io"
@@ -10,7 +10,7 @@ import (
 // later says how much was dropped.
 func TestLossyWriterNeverWaits(t *testing.T) {
 	read, write := io.Pipe()
-	w := newLossyWriter(write)
+	w := NewLossyWriter(write)
 	const lines = 3 * waitingWrites
 	for range lines {
 		if n, err := io.WriteString(w, "line\n"); n != 5 || err != nil {

@@ -1,0 +1,56 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/dsh-go/dsh/cordis"
+)
+
+// graceForPlugins is what the plugins get of limits.Shutdown after the front door
+// has used its own part.
+const graceForPlugins = 400 * time.Millisecond
+
+// logNameWidth is the width of the column of names in the log.
+const logNameWidth = 16
+
+// Compose starts a runtime with the plugins, all active when it returns. Its log
+// goes to messages. A call may take drain when its plugin is unloaded. Where it
+// fails, nothing of it goes on.
+func Compose(ctx context.Context, messages io.Writer, drain time.Duration, plugins []*cordis.Plugin) (_ *cordis.Context, err error) {
+	root := cordis.New(cordis.WithDrainLimit(drain))
+	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(messages, logNameWidth)}); err != nil {
+		return nil, fmt.Errorf("start log: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			Stop(root, messages)
+		}
+	}()
+	fibers := make([]*cordis.Fiber, len(plugins))
+	for i, p := range plugins {
+		fiber, err := root.Mount(p, nil)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.Name, err)
+		}
+		fibers[i] = fiber
+	}
+	for _, f := range fibers {
+		if err := f.Await(ctx); err != nil {
+			return nil, fmt.Errorf("start %s: %w", f.Name(), err)
+		}
+	}
+	return root, nil
+}
+
+// Stop ends the plugins of a runtime.
+func Stop(root *cordis.Context, messages io.Writer) {
+	end, cancel := context.WithTimeout(context.Background(), graceForPlugins)
+	defer cancel()
+	if _, failed := root.Fiber().Dispose(end); failed != nil {
+		fmt.Fprintf(messages, "dsh: stop plugins: %v\n", failed)
+	}
+}

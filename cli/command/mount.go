@@ -1,0 +1,166 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/plugins/standard"
+	"github.com/dsh-go/dsh/service/bash"
+	"github.com/dsh-go/dsh/service/fs"
+)
+
+// noServices chooses none of them.
+const noServices = "none"
+
+// MountOptions are the flags of every command that mounts: limits, and the
+// services that plugins may inject.
+type MountOptions struct {
+	VMTimeout    Duration
+	CallTimeout  Duration
+	Memory       Mebibytes
+	Services     []string
+	Roots        []string
+	ReadOnly     []string
+	PassEnv      []string
+	AllowPrivate bool
+}
+
+// NewMountOptions returns the defaults.
+func NewMountOptions() MountOptions {
+	return MountOptions{
+		VMTimeout:   Duration{limits.VMTimeout, limits.VMTimeoutMin, limits.VMTimeoutMax},
+		CallTimeout: Duration{limits.CallTimeout, limits.CallTimeoutMin, limits.CallTimeoutMax},
+		Memory:      Mebibytes{limits.VMMemoryMB, limits.VMMemoryMBMin, limits.VMMemoryMBMax},
+	}
+}
+
+// Flags adds all of the flags.
+func (o *MountOptions) Flags(f *pflag.FlagSet) {
+	f.Var(&o.VMTimeout, "vm-timeout", "longest time of one entry into mounted code inside the engine")
+	f.Var(&o.CallTimeout, "call-timeout", "longest time of a whole entry, waiting included; mounting too")
+	f.Var(&o.Memory, "memory", "memory of one mount")
+	o.ServiceFlags(f)
+}
+
+// ServiceFlags are the flags for what plugins may inject.
+func (o *MountOptions) ServiceFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.Services, "services", standard.ServiceNames(), "services that plugins may inject, or none; timer and tools are always there")
+	f.StringArrayVar(&o.Roots, "root", nil, "`folder` that fs may read and write; may be repeated (default the working directory, unless that is / or the home folder, or --read-only-root is given)")
+	f.StringArrayVar(&o.ReadOnly, "read-only-root", nil, "`folder` that fs may only read; may be repeated")
+	f.StringArrayVar(&o.PassEnv, "pass-env", nil, "environment `variable` that commands get although its name is that of a credential; may be repeated")
+	f.BoolVar(&o.AllowPrivate, "allow-private-web", false, "let web fetch private, loopback and link-local addresses too")
+}
+
+// Check says what is wrong with the flags, and fills in what depends on the
+// place and time of the start.
+func (o *MountOptions) Check() error {
+	if err := o.checkServices(); err != nil {
+		return AsUsage(err)
+	}
+	for _, name := range o.PassEnv {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return Usagef("--pass-env %q is no name of a variable: give the name alone, such as GITHUB_TOKEN", name)
+		}
+	}
+	if !o.Has("fs") {
+		return nil
+	}
+	if len(o.Roots)+len(o.ReadOnly) == 0 {
+		root, err := impliedRoot()
+		if err != nil {
+			return err
+		}
+		o.Roots = root
+	}
+	if err := checkFolders("--root", o.Roots); err != nil {
+		return err
+	}
+	return checkFolders("--read-only-root", o.ReadOnly)
+}
+
+func (o *MountOptions) checkServices() error {
+	names := slices.DeleteFunc(slices.Clone(o.Services), func(s string) bool { return s == noServices || s == "timer" || s == "tools" })
+	if len(o.Services) > 1 && slices.Contains(o.Services, noServices) {
+		return fmt.Errorf("--services: %s stands alone", noServices)
+	}
+	if len(o.Services) == 0 {
+		return fmt.Errorf("--services: it needs names, and got an empty one; choose among %s, or %s", strings.Join(standard.ServiceNames(), ", "), noServices)
+	}
+	for _, name := range names {
+		if !slices.Contains(standard.ServiceNames(), name) {
+			return fmt.Errorf("--services: there is no service %q; choose among %s, or %s (timer and tools are always there)",
+				name, strings.Join(standard.ServiceNames(), ", "), noServices)
+		}
+	}
+	o.Services = names
+	return nil
+}
+
+// Has reports whether a service was chosen.
+func (o *MountOptions) Has(service string) bool { return slices.Contains(o.Services, service) }
+
+// checkFolders makes the names of folders absolute, in place.
+func checkFolders(flag string, folders []string) error {
+	for i, folder := range folders {
+		abs, err := checkFolder(folder)
+		if err != nil {
+			return Usagef("%s: %w", flag, err)
+		}
+		folders[i] = abs
+	}
+	return nil
+}
+
+func checkFolder(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("it needs the name of a folder, and got an empty one")
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("find folder: %w", err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", fmt.Errorf("there is no folder %s", abs)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is no folder", abs)
+	}
+	return abs, nil
+}
+
+// impliedRoot is the working directory, unless that would be everything.
+func impliedRoot() ([]string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find working directory: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // not known: it cannot be compared
+	}
+	return fs.DefaultRoots(dir, home), nil
+}
+
+// Chosen are the services as plugins/standard takes them. Call it after Check.
+func (o *MountOptions) Chosen() standard.Services {
+	return standard.Services{
+		Names: o.Services, Roots: o.Roots, ReadOnly: o.ReadOnly,
+		PassEnv: o.PassEnv, AllowPrivate: o.AllowPrivate, Program: Program,
+	}
+}
+
+// Warn says at the start what a person should know.
+func (o *MountOptions) Warn(w io.Writer) {
+	if o.Has("bash") {
+		fmt.Fprintln(w, "dsh: "+bash.Unconfined+" (--services chooses)")
+	}
+}
