@@ -1,0 +1,110 @@
+package tasks
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/limits"
+)
+
+// buffer is the output of a task: its end, and where each reader stands.
+type buffer struct {
+	mu     sync.Mutex
+	kept   []byte
+	total  int64 // bytes ever written
+	read   map[*cordis.Fiber]int64
+	closed bool
+}
+
+var _ io.Writer = (*buffer)(nil)
+
+// Write adds output; after the end it is dropped.
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return len(p), nil
+	}
+	b.total += int64(len(p))
+	whole := len(p)
+	if len(p) > limits.TaskOutput {
+		p = p[len(p)-limits.TaskOutput:]
+	}
+	if len(b.kept)+len(p) > 2*limits.TaskOutput { // not at every write
+		b.kept = append(b.kept[:0], b.kept[len(b.kept)+len(p)-limits.TaskOutput:]...)
+	}
+	b.kept = append(b.kept, p...)
+	return whole, nil
+}
+
+// close ends the output: the beginning of a character at its end is given as it is.
+func (b *buffer) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.kept = slices.Clone(b.kept[max(0, len(b.kept)-limits.TaskOutput):]) // nothing will be added
+}
+
+// take gives what a reader has not got, how many bytes follow, and how many
+// before it are lost.
+func (b *buffer) take(reader *cordis.Fiber) (text string, more int, lost int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.read[reader]
+	if first := b.total - int64(min(len(b.kept), limits.TaskOutput)); at < first {
+		lost, at = first-at, first
+	}
+	rest := b.kept[len(b.kept)-int(b.total-at):]
+	if lost > 0 {
+		cut := continuation(rest)
+		rest, at, lost = rest[cut:], at+int64(cut), lost+int64(cut)
+	}
+	piece := rest[:min(len(rest), limits.TaskRead)]
+	if len(piece) < len(rest) || !b.closed {
+		piece = piece[:len(piece)-torn(piece)]
+	}
+	if len(rest) > limits.TaskRead {
+		more = len(rest) - len(piece)
+	}
+	if b.read == nil || len(b.read) >= limits.TaskReaders && b.unknown(reader) {
+		own, known := b.read[nil]
+		b.read = map[*cordis.Fiber]int64{} // the others begin again with what is kept
+		if known {
+			b.read[nil] = own
+		}
+	}
+	b.read[reader] = at + int64(len(piece))
+	return strings.ToValidUTF8(string(piece), "\uFFFD"), more, lost
+}
+
+func (b *buffer) unknown(reader *cordis.Fiber) bool {
+	_, known := b.read[reader]
+	return !known
+}
+
+// continuation is how many bytes at the beginning belong to a character before.
+func continuation(p []byte) int {
+	for i := 0; i < len(p) && i < utf8.UTFMax; i++ {
+		if utf8.RuneStart(p[i]) {
+			return i
+		}
+	}
+	return 0
+}
+
+// torn is how many bytes at the end are the beginning of a character.
+func torn(p []byte) int {
+	for i := 1; i < utf8.UTFMax && i <= len(p); i++ {
+		if at := len(p) - i; utf8.RuneStart(p[at]) {
+			if !utf8.FullRune(p[at:]) {
+				return i
+			}
+			return 0
+		}
+	}
+	return 0
+}
