@@ -242,8 +242,12 @@ const (
 	PromptText  = 64 << 10  // bytes of one section or context, and of a variable's value
 	PromptAll   = 512 << 10 // bytes of a system prompt, and of a runtime context
 
-	PromptPart  = 3 * time.Second // of one function, or listener, of a temporary plugin
+	PromptPart  = 3 * time.Second // of one function of a temporary plugin
 	PromptParts = 6 * time.Second // of all such functions in one text
+
+	// ListenerAnswer is the time of a temporary plugin's listener that is passed over
+	// if it gives no answer, without what comes next.
+	ListenerAnswer = 3 * time.Second
 )
 
 // Background tasks.

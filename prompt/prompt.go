@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -95,9 +96,20 @@ type Part struct {
 // too late or returns no text is passed over.
 var Assemble = cordis.NewWaterfall[Draft, string]("prompt/assemble", cordis.ForPlugins())
 
+// What models read of the package itself.
+var (
+	//go:embed identity.md
+	identityText string
+	//go:embed snapshot.md
+	snapshotText string
+	//go:embed nosnapshot.md
+	noSnapshotText string
+)
+
 // Config configures the plugin.
 type Config struct {
-	// Persona is the text of the section deployment:persona; "" leaves it out.
+	// Persona is the text of the section deployment:persona, a template as any
+	// other; "" leaves it out.
 	Persona string
 }
 
@@ -116,4 +128,43 @@ func Plugin(cfg Config) *cordis.Plugin {
 			return nil
 		},
 	}
+}
+
+// builtIn adds the sections that are always there.
+func builtIn(r *Registry, c *cordis.Context, cfg Config) error {
+	if _, err := r.Section(c, Section{Name: "harness:identity", Order: -100, Text: identityText}); err != nil {
+		return err
+	}
+	_, err := r.Section(c, Section{Name: "deployment:persona", Text: cfg.Persona})
+	return err
+}
+
+// plugins is the registry for the plugin of one context.
+type plugins struct {
+	r *Registry
+	c *cordis.Context
+}
+
+var _ ForPlugins = (*plugins)(nil)
+
+// Section implements ForPlugins.
+func (p *plugins) Section(section Section) (service.Dispose, error) {
+	return disposer(p.r.Section(p.c, section))
+}
+
+// Context implements ForPlugins.
+func (p *plugins) Context(section Section) (service.Dispose, error) {
+	return disposer(p.r.Context(p.c, section))
+}
+
+// Variable implements ForPlugins.
+func (p *plugins) Variable(name string, value func(ctx context.Context, view View) (string, error)) (service.Dispose, error) {
+	return disposer(p.r.Variable(p.c, name, value))
+}
+
+func disposer(h *cordis.Handle, err error) (service.Dispose, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h.Dispose, nil
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -76,6 +78,9 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 	}
 	return r.register(kindListener, func(id uint32, release func()) (*cordis.Handle, error) {
 		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode(), guards: guardable()[p.Event]}
+		if l.mode == cordis.ModeWaterfall && !l.guards && p.Event != tool.AroundExecute.Name() && p.Event != tool.PostExecute.Name() {
+			l.answer = answerOf(ev)
+		}
 		if p.Once {
 			l.consumed = release
 		}
@@ -93,8 +98,10 @@ type listener struct {
 	event    string
 	fn       uint32
 	mode     cordis.Mode
-	guards   bool   // what it answers is a decision
-	consumed func() // of a once-listener
+	guards   bool         // what it answers is a decision
+	answer   reflect.Type // of what it answers, where it is passed over if it fails
+	failing  atomic.Bool  // it was passed over, and that was told
+	consumed func()       // of a once-listener
 }
 
 // inside marks the context of everything that a listener does.
@@ -153,8 +160,12 @@ func (l *listener) enter(ctx context.Context, args json.RawMessage, next func(co
 		payload = append(payload, `,"next":true`...)
 	}
 	payload = append(payload, '}')
+	var limit time.Duration // that of every call
+	if l.answer != nil {
+		limit = limits.ListenerAnswer
+	}
 	return l.r.vm.Invoke(context.WithValue(ctx, inside{l}, true), sandbox.Call{
-		Kind: "listener", Run: l.r.id, Fn: l.fn, Args: payload, Entry: l.entry(),
+		Kind: "listener", Run: l.r.id, Fn: l.fn, Args: payload, Entry: l.entry(), Limit: limit,
 		Started: func(id uint64) func() {
 			if next == nil {
 				return func() {}
@@ -193,7 +204,7 @@ func (l *listener) around(ctx context.Context, arg any, args json.RawMessage, ne
 	case l.event == tool.PostExecute.Name():
 		return l.postDecision(raw, err)
 	}
-	return nil, fmt.Errorf("%s: a temporary Plugin cannot answer this event", l.event)
+	return l.answered(ctx, arg, raw, err, rest)
 }
 
 // rest is the rest of a waterfall behind one listener; it runs at most once.

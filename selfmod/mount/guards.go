@@ -1,12 +1,17 @@
 package mount
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -144,4 +149,59 @@ func (s *Set) hearing(event string) (map[*Mount]*run, *tool.Decision) {
 func denial(event string, m *Mount, state string) string {
 	return fmt.Sprintf("%s was denied: %s listens to it and is %s, so nothing can be allowed; cordis_unmount %s removes its guard",
 		event, m.who(), state, m.ID)
+}
+
+// answerOf gives the type of what listeners of a waterfall answer.
+func answerOf(ev cordis.Event) reflect.Type {
+	run, _ := reflect.TypeOf(ev).MethodByName("Run")
+	return run.Type.Out(0)
+}
+
+// answered is what a listener made of an event that goes on without it: where it
+// fails, is too late or answers what the event cannot take, it is passed over, and
+// its mount told once. The very result of next() counts as untouched.
+func (l *listener) answered(ctx context.Context, arg any, raw json.RawMessage, err error, rest *rest) (any, error) {
+	if rest.asked() && err == nil {
+		if value, theirs, err := rest.outcome(ctx); err == nil && bytes.Equal(theirs, raw) {
+			l.failing.Store(false)
+			return value, nil
+		}
+	}
+	var answer any
+	if err == nil {
+		answer, err = l.read(arg, raw)
+	}
+	if err == nil {
+		l.failing.Store(false)
+		return answer, nil
+	}
+	value, _, failed := rest.outcome(ctx)
+	if failed == nil && !sandbox.IsCode(err, sandbox.CodeClosed) && l.failing.CompareAndSwap(false, true) {
+		l.r.m.fault(fmt.Errorf("%s was passed over: %w", l.entry(), err))
+	}
+	return value, failed
+}
+
+// read makes what a listener returned the answer of the event. A payload says with
+// Accepts, and an answer with Validate, what more is asked of it.
+func (l *listener) read(arg any, raw json.RawMessage) (any, error) {
+	if absent(raw) {
+		return nil, errors.New("it returned nothing; return next(), or an answer of your own")
+	}
+	out := reflect.New(l.answer)
+	if err := json.Unmarshal(raw, out.Interface()); err != nil {
+		return nil, fmt.Errorf("it returned %s, which is no answer: %w", plain.Preview(string(raw)), err)
+	}
+	answer := out.Elem().Interface()
+	if a, ok := answer.(interface{ Validate() error }); ok {
+		if err := a.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if a, ok := arg.(interface{ Accepts(answer any) error }); ok {
+		if err := a.Accepts(answer); err != nil {
+			return nil, err
+		}
+	}
+	return answer, nil
 }
