@@ -20,13 +20,16 @@ import (
 // A denial is an [*Error] with the given code whose message is the listener's
 // reason. A decision of kind ask goes to the [tool.Approval] service; without
 // one it denies. Policy fails closed: a listener's error, a panic and a decision
-// that is not valid deny as well. An [*Error] that a listener returns is passed
+// that is not valid deny as well. Only listeners on the scope chain of the actor
+// ([tool.ActorOf]) hear it: of another session's none does, global ones always. An [*Error] that a listener returns is passed
 // on with its own code, so that a policy in Go can refuse with FS_NOT_OBSERVED.
 // When ctx has ended, its error is returned as it is.
 //
 // Listeners run on the caller's goroutine: hold no lock.
 func Ask[T any](ctx context.Context, c *cordis.Context, ev *cordis.Waterfall[T, tool.Decision], code string, payload T) error {
-	d, err := ev.Run(ctx, c, payload, func(context.Context, T) (tool.Decision, error) { return tool.Allow(), nil })
+	scope := tool.ActorOf(ctx).Scope
+	d, err := ev.Run(ctx, c, payload, func(context.Context, T) (tool.Decision, error) { return tool.Allow(), nil },
+		cordis.WithFilter(func(listener *cordis.Context) bool { return scope.Within(tool.ScopeOf(listener)) }))
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
@@ -59,11 +62,15 @@ func approve(ctx context.Context, c *cordis.Context, name, code string, payload 
 	if err != nil {
 		return denial(code, "", fmt.Sprintf("%s was denied, because it cannot be shown for approval: %v", name, err))
 	}
-	outcome := contained(func() (tool.ApprovalOutcome, error) {
-		return approver.Approve(ctx, &tool.Exec{CallID: name, RootCallID: name, Name: name, Arguments: args}, reason)
+	outcome, refusal := contained(func() (tool.ApprovalOutcome, error) {
+		exec := &tool.Exec{CallID: name, RootCallID: name, Name: name, Arguments: args, Scope: tool.ActorOf(ctx).Scope}
+		return approver.Approve(context.WithValue(ctx, intentKey{}, payload), exec, reason)
 	})
 	if ended := ctx.Err(); ended != nil {
 		return ended
+	}
+	if refusal != "" {
+		return denial(code, refusal, "")
 	}
 	switch outcome {
 	case tool.AllowedOnce:
@@ -78,18 +85,31 @@ func approve(ctx context.Context, c *cordis.Context, name, code string, payload 
 	return denial(code, "", name+" requires approval, but no approval channel is available")
 }
 
-// contained takes an error or a panic of an approver for no answer.
-func contained(fn func() (tool.ApprovalOutcome, error)) (outcome tool.ApprovalOutcome) {
+// contained takes a panic of an approver, and an error that is no refusal, for no
+// answer.
+func contained(fn func() (tool.ApprovalOutcome, error)) (outcome tool.ApprovalOutcome, refusal string) {
 	defer func() {
 		if recover() != nil {
 			outcome = tool.ApprovalUnavailable
 		}
 	}()
 	outcome, err := fn()
-	if err != nil {
-		return tool.ApprovalUnavailable
+	if r := new(tool.Refusal); errors.As(err, &r) {
+		return tool.ApprovalRejected, r.Reason
 	}
-	return outcome
+	if err != nil {
+		return tool.ApprovalUnavailable, ""
+	}
+	return outcome, ""
+}
+
+type intentKey struct{}
+
+// IntentOf gives what an approver is asked about in ctx: the payload of the event
+// that [Ask] dispatched. It is false where the approver is asked about a tool.
+func IntentOf(ctx context.Context) (payload any, ok bool) {
+	payload = ctx.Value(intentKey{})
+	return payload, payload != nil
 }
 
 func denial(code, reason, otherwise string) error {

@@ -15,8 +15,8 @@ import (
 
 func (e *entry) label(part string) string { return fmt.Sprintf("tool %q %s", e.def.Name, part) }
 
-// enter begins a tracked call of the tool's owner.
-func (r *Registry) enter(ctx context.Context, e *entry, label string) (context.Context, func(), error) {
+// enter begins a tracked call of the tool's owner, which acts in the scope s.
+func (r *Registry) enter(ctx context.Context, e *entry, s *Scope, label string) (context.Context, func(), error) {
 	inner, done, err := e.fiber.Enter(ctx, label)
 	if err == nil && e.gone.Load() {
 		done()
@@ -24,7 +24,7 @@ func (r *Registry) enter(ctx context.Context, e *entry, label string) (context.C
 	}
 	switch {
 	case err == nil:
-		return inner, done, nil
+		return e.within(inner, s), done, nil
 	case e.gone.Load():
 		return nil, nil, r.unknown(e.def.Name, e.scope)
 	default:
@@ -49,7 +49,7 @@ func (r *Registry) body(ctx context.Context, x *Exec, e *entry, limit time.Durat
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, late)
 		defer cancel()
 	}
-	ctx, done, err := r.enter(ctx, e, e.execLabel)
+	ctx, done, err := r.enter(ctx, e, x.Scope, e.execLabel)
 	if err != nil {
 		return errorResult(err)
 	}
@@ -104,7 +104,7 @@ func (r *Registry) attempt(e *entry, part string, fn func() (Outcome, error)) (o
 // project makes a result of a value that a listener chose: validated and
 // rendered again, as a tracked call of the tool's owner.
 func (r *Registry) project(ctx context.Context, x *Exec, e *entry, value lossless.Text) *Result {
-	ctx, done, err := r.enter(ctx, e, e.label("output.render"))
+	ctx, done, err := r.enter(ctx, e, x.Scope, e.label("output.render"))
 	if err != nil {
 		return errorResult(err)
 	}

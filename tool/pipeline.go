@@ -22,6 +22,7 @@ const maxNesting = 64
 func (r *Registry) Execute(ctx context.Context, call Call) *Result {
 	e := r.find(call.Name, call.Scope)
 	x := r.newExec(ctx, call, e)
+	ctx = WithActor(ctx, Actor{Scope: call.Scope, Mount: ActorOf(ctx).Mount, Exec: x})
 	result := r.stages(ctx, x, e, call)
 	x.end() // of calls without a body
 	result = r.finalize(ctx, x, e, result)
@@ -199,7 +200,7 @@ func (r *Registry) finalize(ctx context.Context, x *Exec, e *entry, result *Resu
 		return result
 	}
 	next := *result
-	r.soft(context.WithoutCancel(ctx), e, "finalizeContent", func(ctx context.Context) {
+	r.soft(context.WithoutCancel(ctx), e, x.Scope, "finalizeContent", func(ctx context.Context) {
 		content, err := e.def.FinalizeContent(ctx, x, result)
 		if err == nil && content != nil && checkBlocks(content) == nil {
 			next.Content = content

@@ -202,10 +202,23 @@ const (
 )
 
 // An Approver asks a person about a call. Approve waits for the answer or for
-// the end of ctx; an error counts as ApprovalUnavailable.
+// the end of ctx. A [*Refusal] denies with its own words; any other error counts as
+// ApprovalUnavailable.
+//
+// Package service asks it about acts too: exec is then made up, with the name of the
+// event for a name and the intent for arguments.
 type Approver interface {
 	Approve(ctx context.Context, exec *Exec, reason string) (ApprovalOutcome, error)
 }
+
+// A Refusal is the error of an Approver that says in its own words why a call may
+// not run.
+type Refusal struct{ Reason string }
+
+// Error gives the reason.
+func (r *Refusal) Error() string { return r.Reason }
+
+var _ error = (*Refusal)(nil)
 
 // Approval is the service that answers decisions of kind ask. Without it they
 // deny.
@@ -285,11 +298,18 @@ func (r *Registry) ask(ctx context.Context, e *Exec, reason string) error {
 		return deniedBy(e, reason)
 	}
 	outcome := ApprovalUnavailable
+	refusal := new(Refusal)
 	r.contain("approval service", func() {
-		if o, err := approver.Approve(ctx, e, reason); err == nil {
+		o, err := approver.Approve(ctx, e, reason)
+		if err == nil {
 			outcome = o
+		} else {
+			errors.As(err, &refusal)
 		}
 	})
+	if refusal.Reason != "" {
+		return deniedBy(e, refusal.Reason)
+	}
 	switch outcome {
 	case AllowedOnce:
 		return nil

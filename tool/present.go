@@ -18,7 +18,7 @@ func (r *Registry) ExecutionMode(ctx context.Context, call Call) Mode {
 		return Exclusive
 	}
 	mode := Exclusive
-	r.soft(ctx, e, "isConcurrencySafe", func(ctx context.Context) {
+	r.soft(ctx, e, call.Scope, "isConcurrencySafe", func(ctx context.Context) {
 		if e.def.ConcurrencySafe(ctx, args) {
 			mode = Parallel
 		}
@@ -33,7 +33,7 @@ func (r *Registry) PresentCall(ctx context.Context, name string, s *Scope, args 
 	if e != nil && e.def.PresentCall != nil {
 		if valid, ok := softArguments(e, args); ok {
 			var card *Card
-			r.soft(ctx, e, "presentCall", func(ctx context.Context) {
+			r.soft(ctx, e, s, "presentCall", func(ctx context.Context) {
 				if c, err := e.def.PresentCall(ctx, valid); err == nil {
 					card = c
 				}
@@ -60,7 +60,7 @@ func (r *Registry) PresentResult(ctx context.Context, name string, s *Scope, arg
 	if e != nil && e.def.PresentResult != nil && result != nil {
 		if valid, ok := softArguments(e, args); ok {
 			var card *Card
-			r.soft(ctx, e, "presentResult", func(ctx context.Context) {
+			r.soft(ctx, e, s, "presentResult", func(ctx context.Context) {
 				if c, err := e.def.PresentResult(ctx, valid, result); err == nil {
 					card = c
 				}
@@ -111,11 +111,11 @@ func softArguments(e *entry, args lossless.Text) (lossless.Text, bool) {
 
 // soft runs a function of a tool whose failure has no consequence but its
 // absence: not at all when the owner takes no calls, and with panics logged.
-func (r *Registry) soft(ctx context.Context, e *entry, what string, fn func(context.Context)) {
+func (r *Registry) soft(ctx context.Context, e *entry, s *Scope, what string, fn func(context.Context)) {
 	ctx, done, err := e.fiber.Enter(ctx, e.label(what))
 	if err != nil {
 		return
 	}
 	defer done()
-	r.contain(e.label(what), func() { fn(ctx) })
+	r.contain(e.label(what), func() { fn(e.within(ctx, s)) })
 }

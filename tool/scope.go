@@ -55,6 +55,9 @@ type Mount struct {
 	ID string
 	// Plugin is the plugin's name.
 	Plugin string
+	// Source is the SHA-256 of the plugin's source, in hexadecimal: what was approved
+	// of one mount holds for another with the same source.
+	Source string
 }
 
 type (

@@ -16,6 +16,7 @@ import (
 	"github.com/dsh-go/dsh/selfmod/bridge"
 	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // hosted is what one run uses of the host's services. All of it ends with the run.
@@ -260,7 +261,17 @@ func (r *run) callSync(ctx context.Context, payload json.RawMessage) (any, error
 	if q.member.Kind != catalog.KindSync && q.member.Kind != catalog.KindProperty {
 		return nil, fmt.Errorf("%q is not synchronous", q.member.Name)
 	}
-	return r.answered(q.object.Call(ctx, q.member, q.args, (*hostCaller)(r)))
+	return r.answered(q.object.Call(r.acting(ctx), q.member, q.args, (*hostCaller)(r)))
+}
+
+// acting makes the mount the actor of what a service does for it, in the scope of
+// its own context, whatever call it happens to come from.
+func (r *run) acting(ctx context.Context) context.Context {
+	a := tool.Actor{Scope: tool.ScopeOf(r.c), Exec: tool.ActorOf(ctx).Exec}
+	if m, ok := tool.MountOf(r.c); ok {
+		a.Mount = &m
+	}
+	return tool.WithActor(ctx, a)
 }
 
 // callAsync answers a call of a method that returns a promise, reads a property
@@ -270,7 +281,7 @@ func (r *run) callAsync(ctx context.Context, payload json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, call, end, err := r.begin(ctx, q.token, q.member.Kind != catalog.KindPromise)
+	ctx, call, end, err := r.begin(r.acting(ctx), q.token, q.member.Kind != catalog.KindPromise)
 	if err != nil {
 		return nil, err
 	}

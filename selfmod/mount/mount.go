@@ -2,6 +2,8 @@ package mount
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -17,6 +19,7 @@ import (
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/service"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -140,7 +143,8 @@ func (m *Mount) start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("mount %s: %w", m.ID, err)
 	}
-	c := tool.WithMount(m.set.ctx, tool.Mount{Number: m.Number, ID: m.ID, Plugin: m.Name()})
+	c := tool.WithMount(m.set.ctx, tool.Mount{Number: m.Number, ID: m.ID, Plugin: m.Name(), Source: hash(m.Source)})
+	c = service.WithReporter(c, m.fault)
 	f, err := c.Mount(&cordis.Plugin{Name: m.Name(), Inject: deps, Provides: likelyProvides(m.Source), Apply: m.apply}, nil)
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", m.ID, err)
@@ -149,6 +153,12 @@ func (m *Mount) start(ctx context.Context) error {
 	m.fiber = f
 	m.mu.Unlock()
 	return untouched(f.Await(ctx))
+}
+
+// hash identifies a source.
+func hash(source string) string {
+	sum := sha256.Sum256([]byte(source))
+	return hex.EncodeToString(sum[:])
 }
 
 // provideCall finds the names that a source provides by a literal.
