@@ -22,6 +22,17 @@ type Bash interface {
 	Resolve(command Command) (Spec, error)
 }
 
+// hearKey is where a context carries who hears what a command writes.
+type hearKey struct{}
+
+// WithLive returns a context under which Run and Start tell hear what the command
+// writes, as it comes: whole characters of stdout or stderr. It is called by a
+// goroutine for each stream, until the command has ended (also after Start has
+// returned). It must not keep the bytes; the command waits while it runs.
+func WithLive(ctx context.Context, hear func(output []byte)) context.Context {
+	return context.WithValue(ctx, hearKey{}, hear)
+}
+
 // ForPlugins runs shell commands. A command gets this program's environment
 // without credentials, no terminal and no color, and is bound by no fs root. What
 // it starts ends with it, or with your plugin.

@@ -172,6 +172,8 @@ func (l *Local) begin(ctx context.Context, c *cordis.Context, s Spec, shell stri
 	if err != nil {
 		return nil, err
 	}
+	p.out.hear, _ = ctx.Value(hearKey{}).(func([]byte))
+	p.err2.hear = p.out.hear
 	verb := "run"
 	if background {
 		verb = "start"

@@ -16,6 +16,7 @@ type stream struct {
 	max  int
 	open func() (*os.File, error) // makes the file
 	news *news                    // nil: nobody looks before the end
+	hear func([]byte)             // nil: nobody listens
 
 	mu     sync.Mutex
 	tail   []byte
@@ -23,7 +24,7 @@ type stream struct {
 	file   *os.File
 	path   string
 	failed bool   // the file could not be written
-	torn   []byte // the beginning of a character that news has not got
+	torn   []byte // the beginning of a character that news and hear have not got
 }
 
 // fill reads until the end of the stream.
@@ -32,19 +33,48 @@ func (s *stream) fill(from io.Reader) {
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			s.add(buf[:n])
+			s.tell(s.add(buf[:n]))
 		}
 		if err != nil { // its end, or it was closed because nothing is left that is waited for
+			s.tell(s.rest())
 			return
 		}
 	}
 }
 
-func (s *stream) add(b []byte) {
+// tell gives whole characters to who listens.
+func (s *stream) tell(b []byte) {
+	if s.hear != nil && len(b) > 0 {
+		s.hear(b)
+	}
+}
+
+// rest gives the beginning of a character of which no more will come.
+func (s *stream) rest() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeRest()
+}
+
+// takeRest is rest. stream.mu is held.
+func (s *stream) takeRest() []byte {
+	b := s.torn
+	s.torn = nil
+	if s.news != nil && len(b) > 0 {
+		s.news.add(b)
+	}
+	return b
+}
+
+// add takes output. It gives the whole characters that are new, if anybody wants them.
+func (s *stream) add(b []byte) (heard []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news != nil || s.hear != nil {
+		heard, s.torn = characters(append(s.torn, b...))
+	}
 	if s.news != nil {
-		s.torn = s.news.add(append(s.torn, b...))
+		s.news.add(heard)
 	}
 	before := s.total
 	s.total += int64(len(b))
@@ -63,6 +93,7 @@ func (s *stream) add(b []byte) {
 		s.tail = s.tail[:copy(s.tail, s.tail[len(s.tail)-s.max:])]
 	}
 	s.tail = append(s.tail, b...)
+	return heard
 }
 
 // begin makes the file and writes what is there already.
@@ -98,10 +129,7 @@ func (s *stream) close() Stream {
 			s.path = ""
 		}
 	}
-	if s.news != nil && len(s.torn) > 0 {
-		s.news.rest(s.torn) // no more of the character will come
-		s.torn = nil
-	}
+	s.takeRest()
 	tail := s.tail
 	if len(tail) > s.max {
 		tail = tail[len(tail)-s.max:]
@@ -147,34 +175,30 @@ type news struct {
 	lossy bool
 }
 
-// add takes whole characters and returns the beginning of one at the end.
-func (n *news) add(b []byte) (torn []byte) {
-	whole := len(b)
+// characters splits b before a character that is not complete.
+func characters(b []byte) (whole, torn []byte) {
+	at := len(b)
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if at := len(b) - i; utf8.RuneStart(b[at]) {
-			if !utf8.FullRune(b[at:]) {
-				whole = at
+		if last := len(b) - i; utf8.RuneStart(b[last]) {
+			if !utf8.FullRune(b[last:]) {
+				at = last
 			}
 			break
 		}
 	}
+	return b[:at], append([]byte(nil), b[at:]...)
+}
+
+func (n *news) add(b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.buf = append(n.buf, b[:whole]...)
+	n.buf = append(n.buf, b...)
 	if over := len(n.buf) - limits.BashOutput; over > 0 {
 		n.lossy = true
 		if over > limits.BashOutput { // not at every call
 			n.buf = append(n.buf[:0], n.buf[over:]...)
 		}
 	}
-	return append([]byte(nil), b[whole:]...)
-}
-
-// rest takes a character that will not be completed.
-func (n *news) rest(b []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.buf = append(n.buf, b...)
 }
 
 // take gives the news and forgets them.
