@@ -281,3 +281,44 @@ const (
 	AskDescription = 1000 // characters of an option's description
 	AskAnswer      = 20_000
 )
+
+// Searches of whole trees, and the tools on files.
+const (
+	ScanVisited = 500_000   // files and folders that one search looks at
+	ScanWorkers = 8         // folders and files that one search looks at together, at most
+	IgnoreFile  = 256 << 10 // bytes of a .gitignore file that are read
+	IgnoreRules = 2000      // patterns of one
+
+	FileLines      = 2000      // lines that read gives, unless told
+	FileLinesMax   = 10_000    // lines that read gives if told
+	FileLine       = 2000      // characters of a line that read shows
+	FileShown      = 50 << 10  // bytes of text that read and grep show
+	FileCounted    = 256 << 20 // bytes that read looks at beyond what it shows, to count the lines
+	FileImage      = 3_750_000 // bytes of an image: as base64 it is what providers take
+	FileRemembered = 10_000    // files per scope whose version is remembered for read-before-edit
+	FileScopes     = 256       // scopes that are remembered
+	FileNear       = 1 << 20   // bytes of a file in which lines like those of an edit are looked for
+
+	GlobPaths = 100 // paths that glob shows
+
+	GrepMatches = 250              // lines that grep shows
+	GrepLine    = 500              // characters of a line that it shows
+	GrepContext = 10               // lines that it shows around each, at most
+	GrepPattern = 1000             // bytes of a pattern
+	GrepProgram = 2000             // instructions of a compiled pattern
+	GrepRecord  = 1 << 20          // bytes of a line; files with longer ones are left out
+	GrepBytes   = 2 << 30          // bytes that one search reads
+	GrepTime    = 30 * time.Second // that it takes; what was found by then is shown
+)
+
+// Agents.
+const (
+	AgentParallel   = 10        // tool calls of one answer at a time
+	AgentInbox      = 1000      // messages in each list
+	AgentMessage    = 4 << 20   // bytes of text of one message
+	AgentResult     = 256 << 10 // bytes of text of a tool's result that the model sees
+	AgentImages     = 20        // of a result
+	AgentRecoveries = 10        // retries of a step that listeners ask for
+
+	AgentAfterwards = 5 * time.Second // for a log to take what a cancelled turn leaves
+)
