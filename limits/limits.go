@@ -322,3 +322,46 @@ const (
 
 	AgentAfterwards = 5 * time.Second // for a log to take what a cancelled turn leaves
 )
+
+// Compaction of conversations; tokens are estimates.
+const (
+	CompactResult = 8192 // characters of a tool's result that stay whatever happens
+	CompactHead   = 4096 // characters at the beginning of a longer one that stay
+	CompactTail   = 1024 // the same, at its end
+	CompactPruned = 1000 // results that are pruned at once
+	CompactKeep   = 20_000
+
+	CompactSummary     = 16_384  // tokens of a summary, unless the window is small
+	CompactSummaryText = 100_000 // characters of it
+	CompactTranscript  = 500_000 // tokens that are given to the model to summarise
+	CompactPiece       = 16_000  // characters of one text in them
+	CompactPieceMin    = 500     // the same, when they are too many
+	CompactQuote       = 4000    // characters of the person's last message that are quoted
+	CompactTries       = 3       // requests for one summary, each with half of the text
+)
+
+// What plugins may ask of an agent, its session and its model.
+const (
+	AgentAsks    = 20     // messages of one plugin in one turn, and between two turns
+	AgentAsksAll = 100    // messages of all plugins of an agent since the person last spoke
+	AgentAskText = 32_000 // characters of one message
+
+	SessionPage      = 1000      // events or messages of one answer
+	SessionPageIf    = 100       // unless the plugin says
+	SessionPageBytes = 1 << 20   // of one answer
+	SessionPageEvent = 256 << 10 // bytes of one event's data, beyond which it is left out
+	SessionPageText  = 20_000    // characters of one message's text
+
+	ModelAsks     = 4         // requests of one plugin at a time
+	ModelAskRate  = 30        // a minute, of one plugin
+	ModelAskText  = 256 << 10 // bytes of everything in one request
+	ModelAskTurns = 100       // messages of one request
+	ModelAskIf    = 4096      // tokens of an answer, unless the plugin says
+	ModelAskMax   = 32_768    // tokens of an answer
+)
+
+// The terminal.
+const (
+	TerminalTyped = 10_000  // lines that were typed and nobody has read yet; beyond, they are dropped
+	TaskText      = 1 << 20 // bytes of a task
+)
