@@ -27,8 +27,8 @@ func parseTemplate(text string) (template, error) {
 			break
 		}
 		if !variableName(name) {
-			return nil, fmt.Errorf("the reference {{%s}} is not of the form {{name}}, where a name begins with a to z and has a to z, 0 to 9 and _, without spaces",
-				plain.Line(name, limits.Name))
+			return nil, fmt.Errorf("the reference %q is not of the form {{name}}, where a name begins with a to z and has a to z, 0 to 9 and _, without spaces",
+				plain.Cut("{{"+name+"}}", limits.Name))
 		}
 		if before != "" {
 			t = append(t, piece{text: before})
