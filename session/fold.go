@@ -34,6 +34,7 @@ type fold struct {
 	title   string
 	mode    string
 	live    int64 // the seq after the last session/end-seed
+	usage   message.Usage
 	inbox   [2][]message.Message
 	// claimed are the messages that the open turn took from the inbox and that are
 	// not on the surface yet; with the first chunk nothing is waited for.
@@ -114,6 +115,8 @@ func (f *fold) take(e Event, data lossless.Value, lookup func(int64) Event) erro
 		return f.nest(e.Type, data)
 	case TypeChunk:
 		f.claimed = nil
+		chunk, _ := data.Get("chunk")
+		f.use(e.Seq, chunk)
 		return f.inStep(data)
 	case TypeUser:
 		return f.user(e, data)
@@ -141,7 +144,13 @@ func (f *fold) take(e Event, data lossless.Value, lookup func(int64) Event) erro
 func (f *fold) named(e Event, data lossless.Value) error {
 	switch e.Type {
 	case TypeRequestContext:
-		return unmarshal(e.Data(), &f.context)
+		var p RequestContext // a new one: what is absent is not that of the event before
+		if err := unmarshal(e.Data(), &p); err != nil {
+			return err
+		}
+		f.context = p
+	case TypeLLMCall:
+		f.use(e.Seq, data)
 	case TypeTitle:
 		title, _ := data.Get("title")
 		if title.Kind() != lossless.String || title.Str() != plain.Line(title.Str(), limits.SessionTitle) {
@@ -162,6 +171,23 @@ func (f *fold) named(e Event, data lossless.Value) error {
 		f.mode = mode.Str()
 	}
 	return nil
+}
+
+// use counts the usage that a chunk or a one-shot request tells.
+func (f *fold) use(seq int64, data lossless.Value) {
+	u, ok := data.Get("usage")
+	if !ok || seq < f.seedLength {
+		return
+	}
+	count := func(key string) int64 {
+		v, _ := u.Get(key)
+		n, _ := v.Int64()
+		return max(n, 0)
+	}
+	f.usage = f.usage.Add(message.Usage{
+		Input: count("inputTokens"), Output: count("outputTokens"), Reasoning: count("reasoningTokens"),
+		CacheRead: count("cacheReadTokens"), CacheWrite: count("cacheWriteTokens"),
+	})
 }
 
 // count reads a positive member of a payload.

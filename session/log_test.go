@@ -298,6 +298,10 @@ func TestViews(t *testing.T) {
 	if l.PermissionMode() != "ask" || l.Context().Model != "m" || l.Preset() != "x" || l.Title() != "t" {
 		t.Error(l.PermissionMode(), l.Context(), l.Preset(), l.Title())
 	}
+	appended(t, l, session.RequestContext{Provider: "p", Model: "m", ContextWindow: 1000}, session.RequestContext{Provider: "p", Model: "n"})
+	if d := cmp.Diff(session.RequestContext{Provider: "p", Model: "n"}, l.Context()); d != "" {
+		t.Errorf("a model whose window is not known has that of the one before: %s", d)
+	}
 	// What is returned is the caller's.
 	a, _ := l.Request()
 	a.Messages[0].Content[0].Text = "changed"
