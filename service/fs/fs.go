@@ -52,6 +52,8 @@
 package fs
 
 import (
+	"context"
+
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/tool"
 )
@@ -61,6 +63,13 @@ type FS interface {
 	// For gives the file system for the plugin of c: what its methods start is an
 	// effect of c, and policy is asked in the name of c's mount.
 	For(c *cordis.Context) ForPlugins
+	// Scan looks through a folder and what is below it, and calls visit for each file:
+	// in no order, on several goroutines, which have ended when it returns. It leaves
+	// out what .gitignore files say and folders such as .git and node_modules, unless
+	// it starts inside; links to folders are not entered. Policy is asked about the
+	// start in the name of c's mount; see [Found.MayRead]. [Observed] is not told.
+	// The first error of visit ends it; so does ctx.
+	Scan(ctx context.Context, c *cordis.Context, o Scan, visit func(*Found) error) (Scanned, error)
 	// Roots gives the folders that can be reached, the first one, which relative
 	// paths start at, first.
 	Roots() []Root
