@@ -336,6 +336,11 @@ func (l *Log) PermissionMode() string { return l.view().mode }
 // Context returns the last request/context.
 func (l *Log) Context() RequestContext { return l.view().context }
 
+// Usage returns what the requests of the session took: the sum of what the usage
+// chunks and the one-shot requests in its log say, without those that a fork took
+// over.
+func (l *Log) Usage() message.Usage { return l.view().usage }
+
 // FirstLive returns the seq from which on events were appended by this life of the
 // session: the one after the last session/end-seed, 0 without one.
 func (l *Log) FirstLive() int64 { return l.view().live }
@@ -351,6 +356,18 @@ func (l *Log) Inbox(target Target) []message.Message {
 		return cloneMessages(f.inbox[1])
 	}
 	return nil
+}
+
+// Waiting returns how many messages wait in a list.
+func (l *Log) Waiting(target Target) int {
+	f := l.view()
+	switch target {
+	case NextTurn:
+		return len(f.inbox[0])
+	case NextStep:
+		return len(f.inbox[1])
+	}
+	return 0
 }
 
 func cloneMessages(messages []message.Message) []message.Message {

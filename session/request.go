@@ -69,6 +69,18 @@ func (l *Log) Surface() []Node {
 	return nodes
 }
 
+// LastNode returns a copy of the last node of the surface that matches, and whether
+// there is one. match must not change what it is given.
+func (l *Log) LastNode(match func(Node) bool) (Node, bool) {
+	nodes := l.view().surface.nodes
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if n := nodes[i]; match(Node{n.seq, n.kind, n.msg}) {
+			return Node{n.seq, n.kind, n.msg.Clone()}, true
+		}
+	}
+	return Node{}, false
+}
+
 // A Pending is a call of the open step that has no result yet.
 type Pending struct {
 	ID, Name  string
