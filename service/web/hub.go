@@ -7,6 +7,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/service"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // hub is the service: the providers and the way to them.
@@ -20,11 +21,7 @@ type hub struct {
 var _ Web = (*hub)(nil)
 
 func newHub(c *cordis.Context, cfg Config) *hub {
-	return &hub{
-		c: c, cfg: cfg,
-		fetches:  registry{what: "fetch", entries: map[string]*entry{}},
-		searches: registry{what: "search", entries: map[string]*entry{}},
-	}
+	return &hub{c: c, cfg: cfg, fetches: newRegistry(c, KindFetch), searches: newRegistry(c, KindSearch)}
 }
 
 // Describe says which addresses can be fetched.
@@ -35,12 +32,36 @@ func (h *hub) Describe() string {
 	return "public addresses only; `--allow-private-web` at the start lifts that"
 }
 
-// byKey is where a context carries the id of the mount that acts.
+// byKey is where a context carries the plugin that acts.
 type byKey struct{}
 
+// acting is a plugin that acts: its mount's id, if it is one, and its scope.
+type acting struct {
+	id    string
+	scope *tool.Scope
+}
+
 func by(ctx context.Context) string {
-	id, _ := ctx.Value(byKey{}).(string)
-	return id
+	a, _ := ctx.Value(byKey{}).(acting)
+	return a.id
+}
+
+// scope is where a call comes from.
+func scope(ctx context.Context) *tool.Scope {
+	if a, ok := ctx.Value(byKey{}).(acting); ok {
+		return a.scope
+	}
+	return tool.ActorOf(ctx).Scope
+}
+
+// SearchProviders implements Web.
+func (h *hub) SearchProviders(from *tool.Scope) []string {
+	all := h.searches.list(from)
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = e.id
+	}
+	return names
 }
 
 // Fetch implements Web.
@@ -58,7 +79,7 @@ func (h *hub) Fetch(ctx context.Context, r FetchRequest) (FetchResult, error) {
 	if err := h.askFetch(ctx, r.URL, r.Method); err != nil {
 		return FetchResult{}, err
 	}
-	p, err := h.fetches.choose(r.Provider, h.cfg.FetchProvider)
+	p, err := h.fetches.choose(scope(ctx), r.Provider, h.cfg.FetchProvider)
 	if err != nil {
 		return FetchResult{}, err
 	}
@@ -88,7 +109,7 @@ func (h *hub) Search(ctx context.Context, r SearchRequest) (SearchResult, error)
 	if err := service.Ask(ctx, h.c, SearchIntent, CodeDenied, PendingSearch{Query: r.Query, By: by(ctx)}); err != nil {
 		return SearchResult{}, orAborted(ctx, err, "the search")
 	}
-	p, err := h.searches.choose(r.Provider, h.cfg.SearchProvider)
+	p, err := h.searches.choose(scope(ctx), r.Provider, h.cfg.SearchProvider)
 	if err != nil {
 		return SearchResult{}, err
 	}

@@ -19,13 +19,10 @@ type plugins struct {
 
 var _ ForPlugins = (*plugins)(nil)
 
-// acting gives ctx with the mount that acts.
+// acting gives ctx with the plugin that acts.
 func (p *plugins) acting(ctx context.Context) context.Context {
-	m, ok := tool.MountOf(p.c)
-	if !ok {
-		return ctx
-	}
-	return context.WithValue(ctx, byKey{}, m.ID)
+	m, _ := tool.MountOf(p.c) // its ID is empty for others
+	return context.WithValue(ctx, byKey{}, acting{m.ID, tool.ScopeOf(p.c)})
 }
 
 // Fetch implements ForPlugins.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -25,18 +26,28 @@ type provider interface {
 
 // registry holds the providers of one kind.
 type registry struct {
-	what string // "fetch" or "search"
+	what string          // "fetch" or "search"
+	from *cordis.Context // the service's, from which changes are told
 
 	mu      sync.Mutex
-	entries map[string]*entry
+	entries map[providerKey]*entry
+}
+
+type providerKey struct {
+	scope *tool.Scope
+	id    string
 }
 
 type entry struct {
+	providerKey
 	provider provider
-	id       string
 	what     string
 	fiber    *cordis.Fiber
 	owner    string
+}
+
+func newRegistry(c *cordis.Context, what string) registry {
+	return registry{what: what, from: c, entries: map[providerKey]*entry{}}
 }
 
 var idRule = regexp.MustCompile(limits.ToolName)
@@ -46,7 +57,8 @@ func (g *registry) register(c *cordis.Context, p provider) (*cordis.Handle, erro
 	if !idRule.MatchString(id) {
 		return nil, fail(CodeInvalidRequest, "%q cannot be the id of a provider: use 1 to 64 letters, digits, - and _", shown(id))
 	}
-	e := &entry{provider: p, id: id, what: g.what, fiber: c.Fiber(), owner: "plugin " + shown(c.Fiber().Name())}
+	key := providerKey{tool.ScopeOf(c), id}
+	e := &entry{providerKey: key, provider: p, what: g.what, fiber: c.Fiber(), owner: "plugin " + shown(c.Fiber().Name())}
 	if m, ok := tool.MountOf(c); ok {
 		e.owner += " (" + m.ID + ")"
 	}
@@ -54,7 +66,12 @@ func (g *registry) register(c *cordis.Context, p provider) (*cordis.Handle, erro
 		if err := g.add(e); err != nil {
 			return err
 		}
-		s.Collect(func(context.Context) error { g.drop(id); return nil })
+		s.Collect(func(ctx context.Context) error {
+			g.drop(e)
+			g.changed(ctx, e, false)
+			return nil
+		})
+		g.changed(s.Context(), e, true)
 		return nil
 	})
 	if coded := new(service.Error); errors.As(err, &coded) {
@@ -63,41 +80,53 @@ func (g *registry) register(c *cordis.Context, p provider) (*cordis.Handle, erro
 	return h, err
 }
 
+func (g *registry) changed(ctx context.Context, e *entry, present bool) {
+	ProvidersChanged.Emit(ctx, g.from, ProviderChange{Kind: g.what, ID: e.id, Scope: e.scope, Present: present})
+}
+
 func (g *registry) add(e *entry) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if had, dup := g.entries[e.id]; dup {
-		return fail(CodeDuplicateProvider, "there is a %s provider %q already, of %s: choose another id", g.what, e.id, had.owner)
+	n := 0
+	for key, had := range g.entries {
+		if key.id == e.id && e.scope.Within(key.scope) {
+			return fail(CodeDuplicateProvider, "there is a %s provider %q already, of %s: choose another id", g.what, e.id, had.owner)
+		}
+		if key.scope == e.scope {
+			n++
+		}
 	}
-	if len(g.entries) >= limits.WebProviders {
-		return fail(CodeTooManyProviders, "there are %d %s providers already, the most that can be: dispose one first", len(g.entries), g.what)
+	if n >= limits.WebProviders {
+		return fail(CodeTooManyProviders, "there are %d %s providers already, the most that can be: dispose one first", n, g.what)
 	}
-	g.entries[e.id] = e
+	g.entries[e.providerKey] = e
 	return nil
 }
 
-func (g *registry) drop(id string) {
+func (g *registry) drop(e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.entries, id)
+	delete(g.entries, e.providerKey)
 }
 
-// list gives the providers, by id.
-func (g *registry) list() []*entry {
+// list gives the providers that are seen from a scope, by id: its own and those
+// of the scopes above it. Of two with one id, the nearer.
+func (g *registry) list(from *tool.Scope) []*entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var all []*entry
+	seen := map[string]*entry{}
 	for _, e := range g.entries {
-		all = append(all, e)
+		if had := seen[e.id]; from.Within(e.scope) && (had == nil || e.scope.Within(had.scope)) {
+			seen[e.id] = e
+		}
 	}
-	slices.SortFunc(all, func(a, b *entry) int { return strings.Compare(a.id, b.id) })
-	return all
+	return slices.SortedFunc(maps.Values(seen), func(a, b *entry) int { return strings.Compare(a.id, b.id) })
 }
 
-// choose gives the provider for a call: the wanted one, else the configured one,
+// choose gives the provider for a call from a scope: the wanted one, else the configured one,
 // else the only one that is available.
-func (g *registry) choose(wanted, configured string) (*entry, error) {
-	all := g.list()
+func (g *registry) choose(from *tool.Scope, wanted, configured string) (*entry, error) {
+	all := g.list(from)
 	id, who := wanted, "the request"
 	if id == "" {
 		id, who = configured, "the configuration"

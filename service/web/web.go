@@ -7,8 +7,11 @@
 // request names, else the one that [Config] names, else the only one that is
 // available. For fetches there is [Local]. For searches there is none that works
 // without a key, so one has to be registered, by Go code or by a plugin. A
-// registration is an effect of the context that made it. A call runs in the
-// fiber of the provider's owner, which waits for it when it unloads.
+// registration is an effect of the context that made it, and is seen from the
+// scope of that context and those below it, as its tools are. A call sees what its
+// plugin's scope sees, else that of the call that it belongs to (tool.ActorOf). It
+// runs in the fiber of the provider's owner, which waits for it when it unloads.
+// [ProvidersChanged] tells when a provider comes or goes.
 //
 // # Policy
 //
@@ -55,6 +58,7 @@ import (
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/service"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // Web fetches and searches through whichever provider is registered.
@@ -68,7 +72,28 @@ type Web interface {
 	RegisterFetchProvider(c *cordis.Context, p FetchProvider) (*cordis.Handle, error)
 	// RegisterSearchProvider offers p as an effect of c's fiber.
 	RegisterSearchProvider(c *cordis.Context, p SearchProvider) (*cordis.Handle, error)
+	// SearchProviders gives the ids of the search providers that a scope sees,
+	// sorted, whether or not they are available now. It does not wait.
+	SearchProviders(from *tool.Scope) []string
 }
+
+// The kinds of providers.
+const (
+	KindFetch  = "fetch"
+	KindSearch = "search"
+)
+
+// ProviderChange is a provider that came or went.
+type ProviderChange struct {
+	Kind    string // KindFetch or KindSearch
+	ID      string
+	Scope   *tool.Scope // from which it is seen; nil: from everywhere
+	Present bool        // it came
+}
+
+// ProvidersChanged tells that a provider came or went, when the service shows it
+// already. It is not coalesced, and reaches listeners of every scope.
+var ProvidersChanged = cordis.NewEmit[ProviderChange]("web/providers")
 
 // A FetchProvider reads pages. Its methods may be called from any goroutine.
 type FetchProvider interface {
