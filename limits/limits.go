@@ -365,3 +365,10 @@ const (
 	TerminalTyped = 10_000  // lines that were typed and nobody has read yet; beyond, they are dropped
 	TaskText      = 1 << 20 // bytes of a task
 )
+
+// The workspace.
+const (
+	WorkspaceFile    = 32 << 10 // bytes that are shown of an AGENTS.md file
+	WorkspaceAll     = 56 << 10 // bytes that are shown of all of them: they are one context
+	WorkspaceFolders = 50       // folders from the working folder up that are looked at
+)
