@@ -73,6 +73,7 @@ type Agent struct {
 	done      chan struct{}           // of the newest driver, start or maintenance; closed when it has ended
 
 	header assembled // what the log's header was made of; the driver's
+	asks   asks      // what plugins ask of it
 }
 
 func newAgent(g *Agents, o Options) *Agent {

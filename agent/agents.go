@@ -19,11 +19,11 @@ import (
 // The services of this package.
 var (
 	// Service is the agents of a runtime.
-	Service = cordis.NewService[*Agents]("agents")
+	Service = cordis.NewService[*Agents]("agents", cordis.PluginInterface(agentsForPlugins))
 	// Sessions is the store of sessions.
-	Sessions = cordis.NewService[session.Store]("sessions")
+	Sessions = cordis.NewService[session.Store]("sessions", cordis.PluginInterface(sessionsForPlugins))
 	// Models are the model providers.
-	Models = cordis.NewService[*llm.Registry]("llm")
+	Models = cordis.NewService[*llm.Registry]("llm", cordis.PluginInterface(modelsForPlugins))
 )
 
 // Errors; compare with errors.Is.
