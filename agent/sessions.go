@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -258,6 +259,7 @@ func sessionMessage(n session.Node) SessionMessage {
 
 // cutText bounds a text.
 func cutText(s string) (text string, cut bool) {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limits.SessionPageText {
 		return s, false
 	}
@@ -317,31 +319,8 @@ func eventData(e session.Event) lossless.Text {
 		return nil
 	}
 	v, err := lossless.Parse([]byte(data))
-	if err != nil || !safe(v) {
+	if err != nil || lossless.CheckNumbers("data", v) != nil {
 		return nil
 	}
 	return lossless.Text(data)
-}
-
-// safe says whether all integers of a value are numbers of JavaScript.
-func safe(v lossless.Value) bool {
-	const most = 1<<53 - 1
-	switch v.Kind() {
-	case lossless.Number:
-		n, ok := v.Int64()
-		return !ok || n >= -most && n <= most
-	case lossless.Array:
-		for _, item := range v.Items() {
-			if !safe(item) {
-				return false
-			}
-		}
-	case lossless.Object:
-		for _, member := range v.Members() {
-			if !safe(member) {
-				return false
-			}
-		}
-	}
-	return true
 }
