@@ -372,3 +372,16 @@ const (
 	WorkspaceAll     = 56 << 10 // bytes that are shown of all of them: they are one context
 	WorkspaceFolders = 50       // folders from the working folder up that are looked at
 )
+
+// Permission.
+const (
+	ShellLine     = 32 << 10 // bytes of a command line that is looked at; beyond, it is unknown
+	ShellCommands = 1000     // commands of it
+
+	PermissionRules      = 500       // of a configuration, and remembered of a session, each
+	PermissionRule       = 4000      // bytes of a rule
+	PermissionDetail     = 300 << 10 // bytes of a question's detail: the code of a mount is in it whole
+	PermissionWaiting    = 64        // questions of a session that wait
+	PermissionDenials    = 1000      // denials of mounts without a question that a session logs
+	PermissionReasonText = 1000      // characters of an answer's reason
+)
