@@ -267,10 +267,9 @@ const (
 // Tools that models call: shell, web, todo, questions.
 const (
 	ShellLive      = 200 * time.Millisecond // between two pieces of live output
-	ShellWait      = 30 * time.Second       // of task_output, unless the call says
-	ShellWaitMax   = 600 * time.Second
-	ShellKillWait  = 5 * time.Second // for the end of what task_kill stops
-	WebWindow      = 20_000          // characters of a page in one answer, unless the call says
+	ShellWaitMax   = 600 * time.Second      // for the end of a task, in task_output
+	ShellKillWait  = 5 * time.Second        // for the end of what task_kill stops
+	WebWindow      = 20_000                 // characters of a page in one answer, unless the call says
 	WebWindowMin   = 500
 	TodoItems      = 200
 	TodoContent    = 1000 // characters of one
