@@ -70,6 +70,8 @@ type Agent struct {
 	wake      bool                    // a turn begins when what runs or holds now has ended
 	cancel    context.CancelCauseFunc // of the turn or the maintenance
 	ending    bool                    // the turn was cancelled or is over
+	cancelled bool                    // it was cancelled
+	keep      bool                    // and what waits is kept
 	done      chan struct{}           // of the newest driver, start or maintenance; closed when it has ended
 
 	header assembled // what the log's header was made of; the driver's

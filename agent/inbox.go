@@ -83,7 +83,7 @@ func (a *Agent) send(m *message.Message, target *session.Target, wake bool) erro
 	if a.closed {
 		return ErrClosed
 	}
-	if wake && a.running && a.ending {
+	if wake && a.running && a.cancelled {
 		*target = session.NextTurn
 	}
 	list := a.session.Waiting(*target)
@@ -135,10 +135,10 @@ func (a *Agent) claim(ctx context.Context, prompt bool) ([]message.Message, erro
 	}
 	var splices []session.Payload
 	if len(steering) > 0 {
-		splices = append(splices, session.InboxSplice{Target: session.NextStep, RemovedCount: len(steering)})
+		splices = append(splices, session.InboxSplice{Target: session.NextStep, RemovedCount: len(steering), Inserted: []message.Message{}})
 	}
 	if len(prompts) > 0 {
-		splices = append(splices, session.InboxSplice{Target: session.NextTurn, RemovedCount: 1})
+		splices = append(splices, session.InboxSplice{Target: session.NextTurn, RemovedCount: 1, Inserted: []message.Message{}})
 	}
 	var err error
 	if len(splices) > 0 {
@@ -174,7 +174,7 @@ func (a *Agent) Cancel(c Cause, keepInbox bool) {
 	if !keepInbox {
 		dropped = a.drop()
 	}
-	a.ending, a.wake = true, false
+	a.ending, a.cancelled, a.keep, a.wake = true, true, keepInbox, false
 	a.cancel(c)
 	a.mu.Unlock()
 	for _, d := range dropped {
@@ -190,7 +190,7 @@ func (a *Agent) drop() []InboxChange {
 		if len(list) == 0 {
 			continue
 		}
-		if _, err := a.session.Append(session.InboxSplice{Target: target, RemovedCount: len(list), Outcome: "canceled"}); err != nil {
+		if _, err := a.session.Append(session.InboxSplice{Target: target, RemovedCount: len(list), Inserted: []message.Message{}, Outcome: "canceled"}); err != nil {
 			continue // the log is closed or full: what waits stays
 		}
 		dropped = append(dropped, a.inboxChange(target, list...))

@@ -38,7 +38,7 @@ type Kit struct {
 	// Recorder has what every model was sent.
 	Recorder *Recorder
 
-	sessions int
+	sessions []*session.Session
 }
 
 // Options configure a Kit.
@@ -95,6 +95,9 @@ func (k *Kit) stop() {
 	if _, err := k.Root.Fiber().Dispose(ctx); err != nil {
 		k.T.Errorf("end of the runtime: %v", err)
 	}
+	for _, s := range k.sessions {
+		_ = s.Close(ctx) // a test may have closed it, or have made its store fail
+	}
 	k.Recorder.Check(k.T)
 }
 
@@ -143,8 +146,7 @@ func (k *Kit) Script(yaml string) {
 // Session creates a session in the store.
 func (k *Kit) Session() *session.Session {
 	k.T.Helper()
-	k.sessions++
-	s, err := k.Store.Create(k.Context(), session.Meta{ID: fmt.Sprintf("session-%d", k.sessions), Cwd: "/work"})
+	s, err := k.Store.Create(k.Context(), session.Meta{ID: fmt.Sprintf("session-%d", len(k.sessions)+1), Cwd: "/project"})
 	if err != nil {
 		k.T.Fatal(err)
 	}
@@ -156,7 +158,7 @@ func (k *Kit) Session() *session.Session {
 // its log.
 func (k *Kit) Own(s *session.Session) {
 	k.Recorder.Watch(s)
-	k.T.Cleanup(func() { _ = s.Close(context.Background()) })
+	k.sessions = append(k.sessions, s)
 }
 
 // Start starts an agent. What the options leave out is a new session and the model
