@@ -118,7 +118,8 @@ func (k *compactor) request(ctx context.Context, history string, answer int) (st
 func replacement(id, summary string, nodes []session.Node) message.Message {
 	text := strings.NewReplacer("{{count}}", fmt.Sprint(len(nodes)), "{{summary}}", summary).Replace(replacementText)
 	if last := lastWords(nodes); last != "" {
-		text += "\n" + strings.ReplaceAll(quoteText, "{{message}}", shorten(last, limits.CompactQuote))
+		most := min(limits.CompactQuote, nodesTokens(nodes)/3) // of little text, little is quoted
+		text += "\n" + strings.ReplaceAll(quoteText, "{{message}}", shorten(last, int(most)))
 	}
 	return message.Message{
 		ID: id, Role: message.User, Source: message.Source{Kind: message.SourcePlugin, Name: Name},
