@@ -22,7 +22,7 @@ var gitLists = map[string]func([]Word) string{
 	"branch":   branch,
 	"config":   gitConfig,
 	"reflog":   only(`^show$`, `^HEAD$`, `^-\d+$`),
-	"remote":   only(`^-v$`, `^get-url$`, `^[A-Za-z0-9][\w.-]*$`),
+	"remote":   remote,
 	"stash":    first("list", "show"),
 	"tag":      tags,
 	"worktree": first("list"),
@@ -78,6 +78,14 @@ func first(names ...string) func([]Word) string {
 		}
 		return options("", gitRefused...)(args[1:])
 	}
+}
+
+// remote takes lists of remotes, and the address of one.
+func remote(args []Word) string {
+	if len(args) > 0 && args[0].Literal && args[0].Text == "get-url" {
+		return options("", "--add")(args[1:])
+	}
+	return only(`^-v$`)(args)
 }
 
 // branch takes lists of branches.

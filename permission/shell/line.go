@@ -26,9 +26,10 @@ type Line struct {
 	// they are.
 	Unknown []string
 
-	odd   string // why it does more than read, beside what Commands and Writes say
-	depth int    // of lines within lines
-	steps int    // commands that were looked at
+	odd    string   // why it does more than read, beside what Commands and Writes say
+	depth  int      // of lines within lines
+	around [][]Word // the wrappers around the line that is read
+	steps  int      // commands that were looked at
 }
 
 // Command is one simple command.
@@ -156,7 +157,7 @@ func (l *Line) call(n *syntax.CallExpr) {
 	for i, w := range n.Args {
 		words[i] = wordOf(w)
 	}
-	l.command(words, nil)
+	l.command(words, l.around)
 }
 
 // assign looks at one assignment.

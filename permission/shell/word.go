@@ -29,7 +29,7 @@ func wordOf(w *syntax.Word) Word {
 		return Word{}
 	}
 	var text strings.Builder
-	r := reading{literal: true, single: true}
+	r := wordReader{literal: true, single: true}
 	for i, part := range w.Parts {
 		r.part(&text, part, i == 0)
 	}
@@ -51,12 +51,12 @@ func written(w *syntax.Word) string {
 	return b.String()
 }
 
-type reading struct {
+type wordReader struct {
 	literal, single bool
 	brace, comma    bool // of a brace expansion, which may go across parts
 }
 
-func (r *reading) part(text *strings.Builder, part syntax.WordPart, first bool) {
+func (r *wordReader) part(text *strings.Builder, part syntax.WordPart, first bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		r.plain(text, p.Value, first)
@@ -76,13 +76,16 @@ func (r *reading) part(text *strings.Builder, part syntax.WordPart, first bool) 
 			r.literal = false
 		}
 		r.quoted(text, p.Parts)
+	case *syntax.ParamExp:
+		// A number is one word.
+		r.literal, r.single = false, r.single && p.Short && p.Param != nil && strings.Contains("?#$", p.Param.Value)
 	default:
 		r.literal, r.single = false, false
 	}
 }
 
 // plain reads what stands outside of quotes.
-func (r *reading) plain(text *strings.Builder, s string, first bool) {
+func (r *wordReader) plain(text *strings.Builder, s string, first bool) {
 	if first && strings.HasPrefix(s, "~") || strings.Contains(s, "=~") || strings.Contains(s, ":~") {
 		r.literal = false
 	}
@@ -114,7 +117,7 @@ func (r *reading) plain(text *strings.Builder, s string, first bool) {
 }
 
 // quoted reads what stands in double quotes.
-func (r *reading) quoted(text *strings.Builder, parts []syntax.WordPart) {
+func (r *wordReader) quoted(text *strings.Builder, parts []syntax.WordPart) {
 	for _, part := range parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {

@@ -41,7 +41,11 @@ func (l *Line) command(words []Word, outer [][]Word) {
 		l.inner(words, outer, l.skip(args, "nEHSkbAPv", "ugCpDTRhr", nil))
 	case "trap":
 		if len(args) > 0 && args[0].Text != "-" && args[0].Text != "-l" && args[0].Text != "-p" {
-			l.within(args[0])
+			if args[0].Literal {
+				l.within(args[0].Text, words, outer)
+			} else {
+				l.unknown("the line within the line is computed")
+			}
 		}
 	case "alias", "unalias", "enable", "shopt", "hash", "bind", "complete":
 		l.unknown("%s may change what the names of commands mean", name)
@@ -111,7 +115,7 @@ func (l *Line) unwrap(name string, words []Word, outer [][]Word) bool {
 	case "bash", "sh", "dash", "ash":
 		return l.script(name, words, outer)
 	case "eval":
-		return l.eval(args)
+		return l.eval(words, outer)
 	default:
 		return false
 	}
@@ -267,11 +271,12 @@ func (l *Line) script(name string, words []Word, outer [][]Word) bool {
 			if strings.Contains(w.Text, "l") {
 				l.more("a login shell reads its profile")
 			}
-			if i+1 < len(args) {
-				l.within(args[i+1])
-				return true
+			if i+1 == len(args) || !args[i+1].Literal {
+				l.unknown("the line within the line is computed")
+				return false
 			}
-			return false
+			l.within(args[i+1].Text, words, outer)
+			return true
 		}
 	}
 	l.unknown("what %s reads from its input", name)
@@ -279,7 +284,8 @@ func (l *Line) script(name string, words []Word, outer [][]Word) bool {
 }
 
 // eval looks into the line that eval runs.
-func (l *Line) eval(args []Word) bool {
+func (l *Line) eval(words []Word, outer [][]Word) bool {
+	args := words[1:]
 	texts := make([]string, len(args))
 	for i, w := range args {
 		if !w.Literal {
@@ -288,17 +294,16 @@ func (l *Line) eval(args []Word) bool {
 		}
 		texts[i] = w.Text
 	}
-	l.within(known(strings.Join(texts, " ")))
+	l.within(strings.Join(texts, " "), words, outer)
 	return true
 }
 
-// within adds what a line in a word does.
-func (l *Line) within(w Word) {
-	if !w.Literal {
-		l.unknown("the line within the line is computed")
-		return
-	}
+// within adds what a line does that a command runs.
+func (l *Line) within(text string, words []Word, outer [][]Word) {
+	before := l.around
+	l.around = append([][]Word{words}, outer...)
 	l.depth++
-	l.parse(w.Text)
+	l.parse(text)
 	l.depth--
+	l.around = before
 }
