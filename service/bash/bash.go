@@ -210,6 +210,8 @@ type Run struct {
 	Workdir string `json:"workdir"`
 	// Background says that it comes from start, not from run.
 	Background bool `json:"background"`
+	// Env is what is set on top of the environment.
+	Env map[string]string `json:"env,omitempty"`
 	// By is the id of the mount that runs it, such as dyn-3; empty: the program itself.
 	By string `json:"by"`
 }

@@ -142,6 +142,8 @@ type Write struct {
 	Version string `json:"version,omitempty"`
 	// Bytes is the size of the new text.
 	Bytes int `json:"bytes"`
+	// Content is the new text, for the program itself.
+	Content string `json:"-"`
 	// By is the mount that asks, such as dyn-3; empty for the program itself.
 	By string `json:"by"`
 }

@@ -30,7 +30,7 @@ func (p *plugin) WriteText(ctx context.Context, target Path, content string, o *
 		return Written{}, err
 	}
 	defer at.close()
-	if err := p.mayWrite(at, kind, expected, len(content)); err != nil {
+	if err := p.mayWrite(at, kind, expected, content); err != nil {
 		return Written{}, err
 	}
 	unlock, err := p.lock(k, at.abs)
@@ -73,7 +73,7 @@ func checkContent(k *call, what, content string, max int) error {
 	return nil
 }
 
-func (p *plugin) mayWrite(at *place, kind WriteKind, expected string, size int) error {
+func (p *plugin) mayWrite(at *place, kind WriteKind, expected, content string) error {
 	if at.info != nil {
 		if err := regular(at); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (p *plugin) mayWrite(at *place, kind WriteKind, expected string, size int) 
 		return err
 	}
 	return ask(at.call, p.provider(), WriteIntent,
-		Write{Path: at.abs, Exists: at.info != nil, Kind: kind, Version: expected, Bytes: size, By: p.by})
+		Write{Path: at.abs, Exists: at.info != nil, Kind: kind, Version: expected, Bytes: len(content), Content: content, By: p.by})
 }
 
 // write does it, with the path locked.
