@@ -95,7 +95,7 @@ func onMalloc(tls *libc.TLS, state uintptr, size lib.Tsize_t) uintptr {
 	}
 	p := engineMalloc(tls, state, size)
 	if p == 0 || size >= bigBlock {
-		allocated(state, p)
+		allocated(state, p, size)
 	}
 	return p
 }
@@ -113,18 +113,35 @@ func onRealloc(tls *libc.TLS, state, block uintptr, size lib.Tsize_t) uintptr {
 		p = growCell(tls, state, block, size)
 	}
 	if p == 0 && size != 0 || size >= bigBlock {
-		allocated(state, p)
+		allocated(state, p, size)
 	}
 	return p
 }
 
+// shortage is called when the process has no memory for a VM that is within its
+// limit.
+var shortage atomic.Pointer[func()]
+
+// OnShortage installs a function that is told when the process has no memory for a
+// VM that is within its limit, which from then on gets no more. It is one for the
+// whole process, runs inside the engine, and must not enter a VM.
+func OnShortage(f func()) { shortage.Store(&f) }
+
 // allocated notes an allocation that failed (p is 0) or is big.
-func allocated(state, p uintptr) {
-	vm := vmOf((*lib.TJSMallocState)(pointer(state)).Fopaque)
+func allocated(state, p uintptr, size lib.Tsize_t) {
+	s := (*lib.TJSMallocState)(pointer(state))
+	vm := vmOf(s.Fopaque)
 	switch {
 	case vm == nil:
 	case p == 0:
 		vm.oom, vm.sawOOM = true, true
+		if s.Fmalloc_size+size > s.Fmalloc_limit {
+			return
+		}
+		s.Fmalloc_limit = s.Fmalloc_size // what is left is not for what tries again
+		if f := shortage.Load(); f != nil {
+			(*f)()
+		}
 	case vm.ctx != 0:
 		vm.pollAfter(0)
 	}

@@ -105,26 +105,36 @@ func New(o Options) (*VM, error) {
 	if o.MaxStackSize < MinStack || o.MaxStackSize > MaxStack {
 		return nil, fmt.Errorf("new VM: stack limit of %d slots is outside %d to %d", o.MaxStackSize, MinStack, MaxStack)
 	}
-	vm := &VM{tls: libc.NewTLS(), values: map[uint64]lib.TJSValue{}}
+	vm := &VM{values: map[uint64]lib.TJSValue{}}
+	if err := vm.build(o); err != nil {
+		vm.Close()
+		return nil, fmt.Errorf("new VM: %w", err)
+	}
+	return vm, nil
+}
+
+// build makes the engine. Where its own allocations find no memory, some of it
+// panics; what it has by then leaks.
+func (vm *VM) build(o Options) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			vm.broken, err = true, fmt.Errorf("no memory for the engine: %w", enginePanic(p))
+		}
+	}()
+	vm.tls = libc.NewTLS()
 	vm.tracker.init()
 	vm.rt = lib.XJS_NewRuntime(vm.tls)
 	if vm.rt == 0 {
-		vm.tls.Close()
-		return nil, errors.New("new VM: no memory for the engine")
+		return errors.New("no memory for the engine")
 	}
 	register(vm)
 	lib.XJS_SetMemoryLimit(vm.tls, vm.rt, lib.Tsize_t(o.MemoryLimit))
 	lib.XJS_SetMaxStackSize(vm.tls, vm.rt, lib.Tsize_t(o.MaxStackSize))
 	vm.ctx = lib.XJS_NewContext(vm.tls, vm.rt)
 	if vm.ctx == 0 {
-		vm.Close()
-		return nil, errors.New("new VM: no memory for the language's globals")
+		return errors.New("no memory for the language's globals")
 	}
-	if err := vm.guard(vm.defineGlobals); err != nil {
-		vm.Close()
-		return nil, fmt.Errorf("new VM: %w", err)
-	}
-	return vm, nil
+	return vm.guard(vm.defineGlobals)
 }
 
 // Close frees the VM and everything it holds. It may be called again, and from
@@ -143,10 +153,10 @@ func (vm *VM) Close() {
 	unregister(vm)
 	vm.host = nil
 	if vm.broken {
-		// The engine's own structures may be torn: freeing them could fault. What
-		// is not in the region leaks.
+		// The engine's own structures may be torn, its stack too, which keeps what it
+		// has freed when it finds no memory for more: freeing them could fault, or free
+		// what is another VM's by now. What is not in the region leaks.
 		vm.cells.close(vm.tls)
-		vm.tls.Close()
 		vm.values, vm.tracker = nil, tracker{}
 		return
 	}
@@ -172,7 +182,9 @@ func (vm *VM) freeAll() {
 		}
 		lib.XJS_FreeContext(vm.tls, vm.ctx)
 	}
-	lib.XJS_FreeRuntime(vm.tls, vm.rt)
+	if vm.rt != 0 {
+		lib.XJS_FreeRuntime(vm.tls, vm.rt)
+	}
 	vm.cells.close(vm.tls)
 	vm.tls.Close()
 }
@@ -183,8 +195,10 @@ func (vm *VM) Trim() {
 	if vm.depth > 0 || vm.usable() != nil {
 		return
 	}
+	defer func() { _ = recover() }() // no memory for another: this one stays
+	fresh := libc.NewTLS()
 	vm.tls.Close()
-	vm.tls = libc.NewTLS()
+	vm.tls = fresh
 }
 
 // SetHost installs what answers __host; nil makes __host throw.

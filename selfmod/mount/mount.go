@@ -329,7 +329,7 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 		e.Spent, why = false, &e
 	}
 	again := true
-	if why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck {
+	if why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck || why.Blamed {
 		again = m.set.died(why.Worker, now)
 	}
 	m.mu.Lock()
@@ -370,6 +370,9 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 // respawnable says whether a guilty mount may have another machine: what used
 // up only its own.
 func respawnable(why *sandbox.Error) bool {
+	if why.Blamed { // the worker's end
+		return false
+	}
 	switch why.Code {
 	case wire.CodeMemory, wire.CodePanic, wire.CodeVMTimeout:
 		return true

@@ -160,6 +160,9 @@ var (
 	inEngine = []string{"modernc.org/libquickjs.", "/internal/qjs."}
 )
 
+// closingVM is what closes machines that are not there any more.
+const closingVM = "/selfmod/sandbox/worker.(*spares)."
+
 // crash reads the last words.
 func (t *tail) crash() crash {
 	t.mu.Lock()
@@ -180,7 +183,7 @@ func (t *tail) crash() crash {
 	return crash{
 		memory: strings.Contains(first, "out of memory") || strings.Contains(first, "cannot allocate"),
 		parser: slices.ContainsFunc(inParser, has),
-		engine: slices.ContainsFunc(inEngine, has),
+		engine: slices.ContainsFunc(inEngine, has) && !has(closingVM),
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	crashOfParser    = "runtime: out of memory: cannot allocate 536870912-byte block (276267008 in use)\nfatal error: out of memory\n\nruntime stack:\nruntime.throw({0xc0eb12?, 0x344817356960?})\n\ngoroutine 20 gp=0x34481767c5a0 m=7 mp=0x344817356808 [copystack]:\ngithub.com/evanw/esbuild/internal/js_parser.(*parser).parsePrefix(0x34481767ea88, 0x12, 0x0, 0x0)\n"
 	crashOfStack     = "runtime: goroutine stack exceeds 1000000000-byte limit\nruntime: sp=0xc0 stack=[0xc0, 0xc1]\nfatal error: stack overflow\n\nruntime stack:\nruntime.throw({0x1, 0x2})\n\ngoroutine 7 [running]:\ngithub.com/evanw/esbuild/internal/js_parser.(*parser).parseExpr(...)\n"
 	crashOfEngine    = "panic: runtime error: invalid memory address\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n\ngoroutine 9 [running]:\nmodernc.org/libquickjs.XJS_Call(0x1)\n"
+	crashOfClosing   = "panic: runtime error: invalid memory address\n\ngoroutine 6 [running]:\ngithub.com/dsh-go/dsh/internal/qjs.(*VM).Close(0x1)\n\tvm.go:149\ngithub.com/dsh-go/dsh/selfmod/sandbox/worker.(*spares).retire(0x1, 0x2)\n"
 	crashOfOurs      = "panic: assignment to entry in nil map\n\ngoroutine 9 [running]:\ngithub.com/dsh-go/dsh/selfmod/sandbox/worker.(*worker).read(0x1)\n"
 	signalled        = "SIGSEGV: segmentation violation\nPC=0x47e2a1 m=0 sigcode=0\n\ngoroutine 9 [running]:\nmodernc.org/libquickjs.XJS_Call(0x1)\n"
 	threadless       = "runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort\nPC=0x7fba685ffeec m=2 sigcode=18446744073709551610\n"
@@ -45,6 +46,7 @@ func TestSuspect(t *testing.T) {
 		{"memory_idle", 2, crashOfCollector, heap{1: 0}, nil, 0},
 		{"engine", 2, crashOfEngine, heap{1: 0, 2: 0}, open{1: wire.Invoke}, 1},
 		{"engine_of_two", 2, crashOfEngine, heap{1: 0, 2: 0}, open{1: wire.Invoke, 2: wire.Apply}, 0},
+		{"engine_closing", 2, crashOfClosing, heap{1: 0, 2: 0}, open{1: wire.Invoke}, 0},
 		{"ours", 2, crashOfOurs, heap{1: 0}, open{1: wire.Invoke}, 0},
 		{"signal", 2, signalled, heap{1: 0}, open{1: wire.Invoke}, 0},
 		{"signal_ended_it", -1, "", heap{1: 0}, open{1: wire.Invoke}, 0},

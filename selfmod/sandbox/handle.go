@@ -172,9 +172,21 @@ func (p *process) late(vm *VM, f wire.Frame) error {
 		if e.Code == wire.CodeVMTimeout {
 			e.Limit, e.InRow = vm.s.cfg.VMTimeout, limits.Interrupts
 		}
-		vm.fail(e)
+		p.spent(vm, e)
 	}
 	return nil
+}
+
+// spent is told that a machine is of no more use. One whose engine failed gives
+// back none of its memory: if that is much, it ends with the worker.
+func (p *process) spent(vm *VM, why *Error) {
+	if held := vm.Counters().Heap; why.Code == wire.CodePanic && held > int64(p.cfg.WorkerMemoryMB)<<20/memoryShare {
+		cause := *why
+		cause.Spent, cause.Cause = false, fmt.Sprintf("the worker process was ended, since the %d MiB that %s held could not be freed any more", held>>20, vm.name())
+		p.kill(&cause, vm.num)
+		return
+	}
+	vm.fail(why)
 }
 
 func spentCode(code string) string {
@@ -234,7 +246,7 @@ func (p *process) result(f wire.Frame) error {
 			o.err = e
 		}
 		e.Spent = true
-		defer c.vm.fail(e)
+		defer p.spent(c.vm, e)
 	}
 	c.answer(o)
 	return nil

@@ -97,7 +97,8 @@ func TestMemoryEverywhere(t *testing.T) {
 const engineFails = "made the JavaScript engine fail"
 
 // TestMemoryOfTheWorker: mounts that each keep to their limit can still be too
-// much for their worker together. It dies, and all come back but the one that was
+// much for their worker together. The one that asks for more runs out of memory and
+// is mounted again, or the worker dies; then all come back but the one that was
 // taking more when it did, if that is known.
 func TestMemoryOfTheWorker(t *testing.T) {
 	t.Parallel()

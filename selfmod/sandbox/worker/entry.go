@@ -223,6 +223,7 @@ func (w *worker) spend(m *mount, code, message string) *wire.Fault {
 	defer w.mu.Unlock()
 	if m.spentBy == nil {
 		m.spentBy = &wire.Fault{Name: "Error", Code: code, Message: message}
+		m.left = w.spare.leave(m.vm)
 	}
 	return m.spentBy
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/dsh-go/dsh/internal/qjs"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/worker/lock"
@@ -44,6 +45,7 @@ func run(args []string, source, hash string, parts ...prelude.Part) int {
 	// time slices of the scheduler (measured: 40 ms); beyond a few, nothing gains.
 	runtime.GOMAXPROCS(max(2, min(runtime.NumCPU(), maxProcs)))
 	debug.SetMemoryLimit(int64(*memory) << 20 / 2)
+	qjs.OnShortage(lock.GiveUp)
 	err := Serve(context.Background(), Options{
 		In: in, Out: out, Prelude: source, Parts: parts, PreludeHash: hash, Lock: lock.Apply(*memory),
 	})

@@ -31,6 +31,7 @@ type mount struct {
 	asyncs  map[uint64]*async
 	unload  *call       // the Unload that waits for the VM
 	spentBy *wire.Fault // the VM is to be closed
+	left    func()      // the VM has been, and has given back its memory
 	dead    *wire.Fault // the VM is closed: what every later use gets
 
 	// Of the owner alone; vm is assigned with worker.mu held, too.
@@ -103,6 +104,7 @@ func (w *worker) frameLoad(f wire.Frame) error {
 
 // equip gives the mount its VM.
 func (w *worker) equip(m *mount) *wire.Fault {
+	w.spare.settle()
 	vm, err := w.spare.take(m.load.MemoryMB, w.parts.hinted(m.load.Source))
 	if err != nil {
 		return &wire.Fault{Name: "Error", Code: wire.CodeMemory, Message: fmt.Sprintf("no VM for %s: %v", m.label, err)}
@@ -245,10 +247,14 @@ func (w *worker) closeMount(m *mount) {
 		m.clock.stop()
 	}
 	w.leavePeers(m)
+	if vm != nil && m.left == nil {
+		m.left = w.spare.leave(vm)
+	}
 	if unload != nil { // none of its code can run any more; nobody needs to wait for its memory
 		w.result(unload, wire.Ok(nil), wire.Stats{}, 0)
 	}
 	if vm != nil {
 		w.spare.retire(vm)
+		m.left()
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsh-go/dsh/internal/qjs"
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker/lock"
 )
 
 // maxIdle is how many executors are kept for the next entry.
@@ -195,7 +196,9 @@ type spares struct {
 	ready    map[string][]*qjs.VM // by kind
 	old      []*qjs.VM            // to be closed
 	stopped  bool
-	rest     *time.Timer // wakes
+	rest     *time.Timer   // wakes
+	leaving  int           // VMs with much memory that are about to be closed
+	left     chan struct{} // closed when there is none of them
 }
 
 const (
@@ -203,6 +206,8 @@ const (
 	restAfter = 2 * time.Millisecond
 	// fewSpares are made without waiting for that.
 	fewSpares = 2
+	// leaveLimit is how long a Load waits for memory to be given back.
+	leaveLimit = 2 * time.Second
 	// maxOld and maxOldBytes bound what waits to be closed.
 	maxOld      = 8
 	maxOldBytes = 2 << 20
@@ -287,6 +292,44 @@ func (s *spares) kick() {
 	}
 }
 
+// leave is told, before anybody else, that a VM is to be closed: its successor is not
+// to look for memory while it still has it. It returns what is to be called then.
+func (s *spares) leave(vm *qjs.VM) (gone func()) {
+	if size, _ := vm.Memory(); size <= maxOldBytes || vm.Broken() { // that one gives back nothing
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving++; s.leaving == 1 {
+		s.left = make(chan struct{})
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.leaving--; s.leaving == 0 {
+			close(s.left)
+		}
+	}
+}
+
+// settle waits until those that leave have left. One may be held up by a call
+// that waits for the caller's mount, so there is a limit.
+func (s *spares) settle() {
+	s.mu.Lock()
+	left := s.left
+	s.mu.Unlock()
+	if left == nil {
+		return
+	}
+	t := time.NewTimer(leaveLimit)
+	defer t.Stop()
+	select {
+	case <-left:
+	case <-t.C:
+	case <-s.w.done:
+	}
+}
+
 // retire closes a VM that nothing uses any more, later if that can wait.
 func (s *spares) retire(vm *qjs.VM) {
 	size, _ := vm.Memory()
@@ -298,6 +341,7 @@ func (s *spares) retire(vm *qjs.VM) {
 	s.mu.Unlock()
 	if !later {
 		vm.Close()
+		lock.Keep()
 	}
 }
 

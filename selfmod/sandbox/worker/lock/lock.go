@@ -5,6 +5,10 @@
 // Apply is called once, at the start of the process, before untrusted code is
 // there and while few threads are. A step that fails is reported, not fatal: the
 // VM's own bounds stand, and what the lock adds is defence in depth.
+//
+// A Go program that finds no memory for itself dies. So part of the memory is a
+// reserve: whoever sees an allocation fail for want of memory calls GiveUp, and
+// Keep when something has been freed.
 package lock
 
 import "github.com/dsh-go/dsh/selfmod/sandbox/wire"

@@ -14,6 +14,8 @@ import (
 )
 
 func apply(memoryMB int) wire.Lock {
+	reserve.want = true
+	Keep() // beside what the mounts get
 	// The size is read from a file, so memory comes first.
 	return wire.Lock{Memory: limitMemory(memoryMB), Landlock: restrictFiles(), Seccomp: restrictCalls()}
 }
