@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/cli/work"
 	"github.com/dsh-go/dsh/selfmod/sandbox/worker"
 )
 
@@ -55,7 +56,9 @@ func run(ctx context.Context, args []string, s command.Streams) int {
 	if err == nil {
 		return command.OK
 	}
-	fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), err)
+	if !command.Told(err) {
+		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), err)
+	}
 	status := command.Status(err)
 	if status == command.Usage {
 		fmt.Fprintf(s.Err, "Run '%s --help' to see what there is.\n", cmd.CommandPath())
@@ -85,5 +88,6 @@ agent can see, extend and repair the live runtime it runs in.`,
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.AsUsage(err) })
 	root.AddCommand(newDemo(s), newInspect(s), newMCP(s), newTool(s), newVersion())
+	root.AddCommand(work.Commands(s)...)
 	return root
 }

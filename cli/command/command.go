@@ -52,6 +52,13 @@ func (e UsageError) Unwrap() error { return e.error }
 type StatusError struct {
 	Status int
 	Err    error
+	Told   bool // the person has been told already
+}
+
+// Told reports whether an error was told to the person by whoever returned it.
+func Told(err error) bool {
+	status := new(StatusError)
+	return errors.As(err, &status) && status.Told
 }
 
 func (e *StatusError) Error() string { return e.Err.Error() }

@@ -40,6 +40,15 @@ func NewLossyWriter(out io.Writer) *LossyWriter {
 	return w
 }
 
+// Fd is the descriptor behind it, so that it can be told whether that is a
+// terminal; one that there is not for a writer of another kind.
+func (w *LossyWriter) Fd() uintptr {
+	if f, ok := w.out.(interface{ Fd() uintptr }); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0)
+}
+
 // Write never fails and never waits.
 func (w *LossyWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()

@@ -77,6 +77,13 @@ func Tools(o Options) []*cordis.Plugin {
 	return plugins
 }
 
+// Shown are the rows of a runtime that only shows what is in a log: the tools, and
+// what they inject.
+func Shown(o Options) []*cordis.Plugin {
+	plugins := append(o.Services.Plugins(), tasks.Plugin(), prompt.Plugin(prompt.Config{}))
+	return append(plugins, Tools(o)...)
+}
+
 // bind makes b the policy of the agent that it is mounted on.
 func bind(b permission.Binding) *cordis.Plugin {
 	return &cordis.Plugin{

@@ -1,0 +1,250 @@
+package work
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/llm/keys"
+	"github.com/dsh-go/dsh/llm/providers"
+	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/serve/terminal"
+	"github.com/dsh-go/dsh/service/fs"
+)
+
+// runOptions are the flags of dsh run, and its task.
+type runOptions struct {
+	model, effort       string
+	session             string
+	resume              bool
+	cwd                 string
+	roots, readOnly     []string
+	self                bool
+	permission          string
+	allow, deny         []string
+	asJSON              bool
+	maxSteps, maxTokens int64
+	timeout             command.Duration
+	passEnv             []string
+	allowPrivate        bool
+
+	task      string // "" with resume: what was interrupted goes on
+	fromStdin bool   // standard input is the task
+
+	mode   permission.Mode // "" where no flag says
+	rules  struct{ allow, deny []permission.Rule }
+	config llm.Config // without a provider where a resumed session says
+}
+
+const runLong = `Work on a task in a folder: the model reads, changes and runs what the task needs,
+and what it may do is for --permission to say. The task is the argument, or comes
+from standard input where there is none, or where it is -.
+
+The last answer goes to standard output, what happens meanwhile to standard error
+if that is a terminal. A session is kept of it (dsh sessions); its id is the last
+line on standard error. SIGINT (Ctrl-C) or SIGTERM once cancels the turn and keeps
+the session; twice ends the program.
+
+Permission modes: ask (the default) asks about everything that changes something;
+auto-edit lets files within the roots be changed; full asks about nothing; read-only
+lets nothing be changed. Questions come on the terminal; without one, what would be
+asked is denied, and the denial says how to allow it. Rules name acts:
+--allow 'bash(go test *)', --deny 'edit(secrets/**)', --allow 'fetch(https://go.dev/*)'.
+The roots bind files, not commands: a command may do what you may.
+
+With --self the model gets cordis_inspect, cordis_mount and cordis_unmount: it can see
+the runtime that it runs in, and give itself tools. Grant that as deliberately as a
+shell. What is mounted ends with the run.
+
+Exit status: 0 completed; 1 failed, also at --timeout, --max-steps or --max-tokens;
+2 usage; 3 the turn ended on a denial; 4 interrupted.`
+
+func newRun(s command.Streams) *cobra.Command {
+	o := &runOptions{timeout: command.Duration{Min: 0, Max: math.MaxInt64}}
+	cmd := &cobra.Command{
+		Use:   `run [flags] ["TASK"]`,
+		Short: "Work on a task in this folder",
+		Long:  runLong,
+		Example: `  dsh run "find out why the tests fail, and mend it"
+  dsh run --permission auto-edit --allow 'bash(go test *)' "add a test for Parse"
+  dsh run --resume "now write the changelog"
+  git diff | dsh run --permission read-only --json - > events.jsonl`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return command.Usagef("takes one task, got %d arguments: put the task in quotes", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd.Flags(), args, s); err != nil {
+				return err
+			}
+			return run(cmd.Context(), s, o)
+		},
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func (o *runOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.model, "model", "", "`provider/name`: deepseek, openai, anthropic, script (the name is a file), manual (you play the model) (default $DSH_MODEL, else the first provider that has a key)")
+	f.StringVar(&o.effort, "effort", "", "how hard the model should think: a `level` that dsh models lists, or off (default the model's own)")
+	f.StringVar(&o.session, "session", "", "the `id` of the session: letters, digits, . _ -, at most 64 (default a new one)")
+	f.BoolVar(&o.resume, "resume", false, "go on with a session: that of --session, or the latest of this folder; without a task an interrupted turn goes on")
+	f.StringVar(&o.cwd, "cwd", "", "the `folder` to work in (default the working directory; of a resumed session its own)")
+	f.StringArrayVar(&o.roots, "root", nil, "`folder` whose files may be read and written; may be repeated (default --cwd, unless that is / or the home folder)")
+	f.StringArrayVar(&o.readOnly, "read-only-root", nil, "`folder` whose files may only be read; may be repeated")
+	f.BoolVar(&o.self, "self", false, "give the model the tools to see and change the runtime that it runs in")
+	f.StringVar(&o.permission, "permission", "", "what may happen without being asked about: ask, auto-edit, full or read-only (default ask; of a resumed session its own)")
+	f.StringArrayVar(&o.allow, "allow", nil, "`rule` for what is allowed without a question; may be repeated")
+	f.StringArrayVar(&o.deny, "deny", nil, "`rule` for what is denied; beats --allow; may be repeated")
+	f.BoolVar(&o.asJSON, "json", false, "print the session's events on standard output as they are logged, a JSON object a line")
+	f.Int64Var(&o.maxSteps, "max-steps", 0, "end the turn after so many `steps` (requests to the model) (default no limit)")
+	f.Int64Var(&o.maxTokens, "max-tokens", 0, "end when the session has used so many `tokens`, whatever they were for (default no limit)")
+	f.Var(&o.timeout, "timeout", "end the turn after this time (default no limit)")
+	f.Lookup("timeout").DefValue = ""
+	f.StringArrayVar(&o.passEnv, "pass-env", nil, "environment `variable` that commands get although its name is that of a credential; may be repeated")
+	f.BoolVar(&o.allowPrivate, "allow-private-web", false, "let web fetch private, loopback and link-local addresses too")
+}
+
+// check says what is wrong with the flags, and reads the task.
+func (o *runOptions) check(f *pflag.FlagSet, args []string, s command.Streams) error {
+	for _, name := range []string{"model", "effort", "session", "cwd", "permission"} {
+		if f.Changed(name) && f.Lookup(name).Value.String() == "" {
+			return command.Usagef("--%s needs a value, and got an empty one", name)
+		}
+	}
+	if err := o.checkNumbers(f); err != nil {
+		return err
+	}
+	if err := o.checkPolicy(f); err != nil {
+		return err
+	}
+	if o.session != "" && !(o.resume && o.session == latest) {
+		if err := checkID(o.session); err != nil {
+			return err
+		}
+	}
+	for _, name := range o.passEnv {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=*\x00"):
+			return command.Usagef("--pass-env %q is no name of a variable: give the name alone, such as GITHUB_TOKEN", name)
+		case slices.Contains(keys.Variables(providers.WithKey()...), name):
+			return command.Usagef("--pass-env %s: no command gets the key of a model provider", name)
+		}
+	}
+	var err error
+	if o.model != "" || os.Getenv("DSH_MODEL") != "" || !o.resume {
+		if o.config, err = chooseModel(o.model, os.Getenv("DSH_MODEL"), keyStore()); err != nil {
+			return err
+		}
+	}
+	if o.resume && o.model == "" {
+		o.config = llm.Config{} // that of the session, if it has one
+	}
+	return o.readTask(args, s)
+}
+
+func (o *runOptions) checkNumbers(f *pflag.FlagSet) error {
+	switch {
+	case f.Changed("max-steps") && (o.maxSteps < 1 || o.maxSteps > math.MaxInt32):
+		return command.Usagef("--max-steps is a number from 1")
+	case f.Changed("max-tokens") && o.maxTokens < 1:
+		return command.Usagef("--max-tokens is a number from 1")
+	case f.Changed("timeout") && o.timeout.Value < time.Millisecond:
+		return command.Usagef("--timeout is a time from 1ms, such as 90s or 20m")
+	}
+	return nil
+}
+
+func (o *runOptions) checkPolicy(f *pflag.FlagSet) (err error) {
+	if f.Changed("permission") {
+		if o.mode, err = permission.ParseMode(o.permission); err != nil {
+			return command.Usagef("--permission: %w", err)
+		}
+	}
+	if o.rules.allow, err = permission.ParseRules(o.allow); err != nil {
+		return command.Usagef("--allow: %w", err)
+	}
+	if o.rules.deny, err = permission.ParseRules(o.deny); err != nil {
+		return command.Usagef("--deny: %w", err)
+	}
+	return nil
+}
+
+// readTask takes the task from the arguments, or from standard input.
+func (o *runOptions) readTask(args []string, s command.Streams) error {
+	switch {
+	case len(args) == 1 && args[0] != "-":
+		o.task = args[0]
+	case len(args) == 0 && o.resume:
+		return nil
+	case len(args) == 0 && terminal.Is(s.In):
+		return command.Usagef(`say the task: dsh run "…", or give it on standard input`)
+	default:
+		o.fromStdin = true
+		text, err := io.ReadAll(io.LimitReader(s.In, limits.TaskText+1))
+		if err != nil {
+			return fmt.Errorf("read task: %w", err)
+		}
+		if len(text) > limits.TaskText {
+			return command.Usagef("the task on standard input has more than %d bytes; name a file in it that the model can read", limits.TaskText)
+		}
+		o.task = string(bytes.TrimSpace(text))
+	}
+	switch {
+	case strings.TrimSpace(o.task) == "":
+		return command.Usagef(`the task is empty: dsh run "…", or give it on standard input`)
+	case !utf8.ValidString(o.task):
+		return command.Usagef("the task is not UTF-8 text")
+	}
+	return nil
+}
+
+// place finds the folder to work in, and what of it may be read and written.
+func (o *runOptions) place(cwd string) (err error) {
+	if o.cwd, err = folder(cwd); err != nil {
+		return command.Usagef("--cwd: %w", err)
+	}
+	for _, list := range []struct {
+		flag    string
+		folders []string
+	}{{"--root", o.roots}, {"--read-only-root", o.readOnly}} {
+		for i, name := range list.folders {
+			if name == "" {
+				return command.Usagef("%s needs the name of a folder, and got an empty one", list.flag)
+			}
+			if list.folders[i], err = folder(name); err != nil {
+				return command.Usagef("%s: %w", list.flag, err)
+			}
+		}
+	}
+	if len(o.roots)+len(o.readOnly) > 0 {
+		return nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // not known: it cannot be compared
+	}
+	if o.roots = fs.DefaultRoots(o.cwd, home); len(o.roots) == 0 {
+		return command.Usagef("the folder %s is too much to work in by default: give --cwd, or name it with --root", plain.Line(o.cwd, limits.Preview))
+	}
+	return nil
+}
+
+// errTimeout is the cause of a turn that took longer than --timeout.
+var errTimeout = errors.New("--timeout")

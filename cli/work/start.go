@@ -1,0 +1,276 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/llm/providers"
+	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/plugins/standard"
+	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/serve/terminal"
+	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/jsonl"
+)
+
+// work is one run: a session, the runtime around it, and who looks on.
+type work struct {
+	o       *runOptions
+	s       command.Streams
+	desk    *desk
+	models  *llm.Registry
+	store   *jsonl.Store
+	session *session.Session
+	from    int64 // the first event of this run
+	root    *cordis.Context
+	agent   *agent.Agent
+}
+
+// open finds or makes the session, and what depends on it: folder, model, mode.
+func (w *work) open(ctx context.Context) (err error) {
+	if w.store, err = store(); err != nil {
+		return err
+	}
+	if w.o.resume {
+		return w.openOld(ctx)
+	}
+	cwd := w.o.cwd
+	if cwd == "" {
+		cwd = "."
+	}
+	if err := w.o.place(cwd); err != nil {
+		return err
+	}
+	if err := w.provide(); err != nil {
+		return err
+	}
+	id := w.o.session
+	if id == "" {
+		id = freshID()
+	}
+	w.session, err = w.store.Create(ctx, session.Meta{ID: id, Cwd: w.o.cwd})
+	if errors.Is(err, session.ErrExists) {
+		return command.Usagef("there is a session %s already: add --resume to go on with it, or choose another id", id)
+	}
+	if err != nil {
+		return fmt.Errorf("create session: %w", err)
+	}
+	return nil
+}
+
+func (w *work) openOld(ctx context.Context) error {
+	asked := w.o.cwd
+	if asked == "" {
+		asked = "."
+	}
+	cwd, err := folder(asked)
+	if err != nil {
+		return command.Usagef("--cwd: %w", err)
+	}
+	name := w.o.session
+	if name == "" {
+		name = latest
+	}
+	id, err := find(ctx, w.store, name, cwd)
+	if err != nil {
+		return err
+	}
+	if w.session, err = w.store.Open(ctx, id); err != nil {
+		return fmt.Errorf("resume session %s: %w", id, err)
+	}
+	w.from = max(0, w.session.FirstLive()-1)
+	own := w.session.Meta().Cwd
+	if w.o.cwd != "" && own != cwd {
+		return command.Usagef("session %s works in %s: leave --cwd out", id, plain.Line(own, limits.Preview))
+	}
+	if own == "" {
+		own = cwd
+	}
+	if err := w.o.place(own); err != nil {
+		return err
+	}
+	if w.o.mode == "" {
+		w.o.mode = permission.Mode(w.session.PermissionMode())
+	}
+	if err := w.oldModel(); err != nil {
+		return err
+	}
+	return w.provide()
+}
+
+// oldModel takes the model of the session's last request, where no flag says.
+func (w *work) oldModel() error {
+	if w.o.config.Provider != "" {
+		return nil
+	}
+	if h, ok := w.session.Header(); ok {
+		var last llm.Config
+		if err := json.Unmarshal(h.Config.Encode(), &last); err != nil {
+			return fmt.Errorf("read model of session: %w", err)
+		}
+		w.o.config = llm.Config{Provider: last.Provider, Model: last.Model}
+		return nil
+	}
+	c, err := chooseModel("", os.Getenv("DSH_MODEL"), keyStore())
+	w.o.config = c
+	return err
+}
+
+// provide makes the providers: the chosen one, and those that have a key.
+func (w *work) provide() error {
+	w.models = &llm.Registry{}
+	if w.o.effort != "" {
+		w.o.config.Effort = w.o.effort
+	}
+	opt := providers.Options{Keys: keyStore(), ScriptDir: ".", Out: w.s.Err, UserAgent: "dsh/" + command.Version()}
+	chosen := w.o.config.Provider
+	if chosen == providers.Manual {
+		in, err := w.desk.typed()
+		if err != nil {
+			return err
+		}
+		opt.In = in
+	}
+	for _, name := range providers.Names() {
+		needless := name == providers.Manual || name == providers.Script
+		if name != chosen && needless {
+			continue
+		}
+		a, err := providers.New(name, opt)
+		if err != nil && name == chosen {
+			return command.AsUsage(err)
+		}
+		if err != nil {
+			continue // told when it is chosen
+		}
+		if _, err := w.models.Register(name, a); err != nil {
+			return fmt.Errorf("provider %s: %w", name, err)
+		}
+	}
+	if _, err := w.models.Prepare(w.o.config); err != nil {
+		return command.Usagef("--model: %w", err)
+	}
+	return nil
+}
+
+// start composes the runtime and starts the agent.
+func (w *work) start(ctx context.Context) (err error) {
+	o := w.options()
+	if w.root, err = command.Compose(ctx, w.s.Err, o.Toolset.DrainLimit(), standard.Host(o)); err != nil {
+		return err
+	}
+	agents, err := agent.Service.Use(w.root)
+	if err != nil {
+		return fmt.Errorf("find agents: %w", err)
+	}
+	w.agent, err = agents.Start(ctx, agent.Options{
+		Session: w.session, Model: w.o.config, Plugins: standard.Agent(o),
+		MaxSteps: int(w.o.maxSteps), MaxTokens: w.o.maxTokens,
+	})
+	if err != nil {
+		return err
+	}
+	return w.desk.watch(ctx, w)
+}
+
+func (w *work) options() standard.Options {
+	o := standard.Options{
+		Services: standard.Services{
+			Names: standard.ServiceNames(), Roots: w.o.roots, ReadOnly: w.o.readOnly, PassEnv: w.o.passEnv,
+			AllowPrivate: w.o.allowPrivate, Dir: w.o.cwd, Program: command.Program,
+		},
+		Models: w.models, Sessions: w.store, Cwd: w.o.cwd,
+		// What belongs to no session is nobody's to allow.
+		Permission: permission.Config{Mode: permission.ReadOnly, Roots: w.o.roots},
+		Binding: permission.Binding{
+			Mode: w.o.mode, Allow: w.o.rules.allow, Deny: w.o.rules.deny, Roots: w.o.roots, Session: w.session,
+		},
+		Self:    w.o.self,
+		Toolset: selfmod.Config{Console: w.s.Err, Worker: command.Program},
+	}
+	if p := w.desk.person; p != nil {
+		o.Binding.Ask = p.Approve
+		o.Questions = p
+	}
+	return o
+}
+
+// desk is where a person sits, if there is one.
+type desk struct {
+	s      command.Streams
+	view   *terminal.View   // progress; nil where nobody looks on
+	input  *terminal.Input  // nil where nobody can be asked
+	person *terminal.Person // likewise
+	tty    *os.File         // what had to be opened for it
+	cards  lateCards
+	task   bool // standard input was the task
+	seen   *follower
+}
+
+// lateCards are cards that come with the runtime, after the view.
+type lateCards struct{ terminal.Cards }
+
+// newDesk looks for a person: one who sees standard error or types on standard
+// input. Where the task comes on standard input they type on the terminal itself.
+func newDesk(s command.Streams, o *runOptions) *desk {
+	d := &desk{s: s, task: o.fromStdin}
+	sees, types := terminal.Is(s.Err), terminal.Is(s.In)
+	if !sees && !types {
+		return d
+	}
+	var in io.Reader = s.In
+	out := io.Writer(s.Err)
+	if !sees || !types {
+		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err == nil {
+			d.tty = tty
+		}
+		switch {
+		case err != nil && !types, err != nil && !sees:
+			in = nil
+		case !types:
+			in = tty
+		case !sees:
+			out = tty
+		}
+	}
+	v := terminal.New(terminal.Options{Out: out, Color: terminal.Color(out), Width: terminal.Width(out), Cards: &d.cards, Live: true, Answers: o.asJSON})
+	if sees {
+		d.view = v
+	}
+	if in != nil {
+		d.input = terminal.NewInput(in)
+		d.person = terminal.NewPerson(v, d.input)
+	}
+	return d
+}
+
+// typed is what whoever plays the model types.
+func (d *desk) typed() (io.Reader, error) {
+	switch {
+	case d.input != nil:
+		return d.input.Typed(), nil
+	case d.task:
+		return nil, command.Usagef("--model manual needs a terminal, or what the model says on standard input; give the task as an argument")
+	}
+	return d.s.In, nil
+}
+
+func (d *desk) close() {
+	if d.input != nil {
+		_ = d.input.Close() // it only ends waiting
+	}
+	if d.tty != nil {
+		_ = d.tty.Close() // it was for questions
+	}
+}

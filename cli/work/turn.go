@@ -1,0 +1,346 @@
+package work
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/serve/terminal"
+	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/message"
+	"github.com/dsh-go/dsh/tool"
+)
+
+// goOn is what a model is told where a turn that was interrupted goes on.
+//
+//go:embed goon.md
+var goOn string
+
+// What the parts of an end get of limits.Shutdown.
+const (
+	graceForTurn    = 800 * time.Millisecond
+	graceForAgent   = 300 * time.Millisecond
+	graceForSession = 300 * time.Millisecond
+	graceForReader  = 200 * time.Millisecond // of standard output
+)
+
+// run works on one task.
+func run(ctx context.Context, s command.Streams, o *runOptions) (err error) {
+	w := &work{o: o, s: s, desk: newDesk(s, o)}
+	defer w.desk.close()
+	begun := time.Now()
+	events := &follower{}
+	defer func() {
+		w.end(ctx, events)
+		err = w.conclude(err, begun)
+		if err == nil {
+			err = events.err
+		}
+	}()
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	if o.resume && o.task == "" && !w.unfinished() {
+		fmt.Fprintf(s.Err, "dsh run: the last turn of session %s is completed; there is nothing to go on with. Give a task.\n", w.session.Meta().ID)
+		return errNothing
+	}
+	if o.asJSON {
+		events.start(w.session.Log, w.from, s.Out)
+	}
+	if err := w.start(ctx); err != nil {
+		return err
+	}
+	return w.turn(ctx)
+}
+
+// errNothing says that there is nothing to do, which was told.
+var errNothing = errors.New("nothing to do")
+
+// unfinished reports whether the session has something to go on with.
+func (w *work) unfinished() bool {
+	if len(w.session.Inbox(session.NextTurn)) > 0 {
+		return true
+	}
+	end := lastEnd(w.session.Events(0))
+	return end != nil && end.Kind != session.EndCompleted
+}
+
+// lastEnd is why the last turn among the events ended; nil where none did.
+func lastEnd(events []session.Event) *session.EndReason {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type != session.TypeTurnEnd {
+			continue
+		}
+		if p, err := events[i].Payload(); err == nil {
+			if end, ok := p.(session.TurnEnd); ok {
+				return &end.Reason
+			}
+		}
+	}
+	return nil
+}
+
+// turn says the task and waits for its end.
+func (w *work) turn(ctx context.Context) error {
+	if err := w.say(); err != nil {
+		return err
+	}
+	idle := make(chan error, 1)
+	go func() { idle <- w.agent.WhenIdle(context.WithoutCancel(ctx)) }() // it ends with the agent
+	var timeout <-chan time.Time
+	if w.o.timeout.Value > 0 {
+		timer := time.NewTimer(w.o.timeout.Value)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case err := <-idle:
+		return err
+	case <-ctx.Done():
+		w.agent.Cancel(agent.Cause{Kind: agent.CauseUser, Text: "interrupted"}, true)
+	case <-timeout:
+		w.agent.Cancel(agent.Cause{Kind: agent.CauseLimit, Text: "--timeout " + w.o.timeout.String()}, true)
+	}
+	grace := time.NewTimer(graceForTurn)
+	defer grace.Stop()
+	select {
+	case err := <-idle:
+		return err
+	case <-grace.C:
+		return errors.New("the turn did not end when it was cancelled; it is repaired when the session is resumed")
+	}
+}
+
+// say gives the agent its task, or tells it to go on.
+func (w *work) say() error {
+	switch {
+	case w.o.task != "":
+		return w.agent.Followup(w.o.task)
+	case len(w.session.Inbox(session.NextTurn)) > 0:
+		return w.agent.Wake()
+	}
+	m := message.Message{ID: "go-on-" + freshID(), Role: message.User, Content: []message.Block{message.Plain(strings.TrimSpace(goOn))},
+		Source: message.Source{Kind: message.SourcePlugin, Name: "run"}}
+	return w.agent.Send(m, session.NextTurn, true)
+}
+
+// end takes everything down, within limits.Shutdown.
+func (w *work) end(ctx context.Context, events *follower) {
+	bounded := func(d time.Duration, do func(context.Context) error, what string) {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+		defer cancel()
+		if err := do(end); err != nil {
+			fmt.Fprintf(w.s.Err, "dsh: %s: %v\n", what, err)
+		}
+	}
+	if w.agent != nil {
+		bounded(graceForAgent, w.agent.Close, "end agent")
+	}
+	if w.session != nil {
+		bounded(graceForSession, w.session.Close, "close session")
+	}
+	events.wait(ctx)
+	w.desk.over(ctx)
+	if w.root != nil {
+		command.Stop(w.root, w.s.Err)
+	}
+}
+
+// conclude prints the answer and the summary, and turns the end of the turn into
+// an exit status.
+func (w *work) conclude(err error, begun time.Time) error {
+	if w.session == nil || w.session.Len() == 0 {
+		return err // there is no session to tell of
+	}
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	events := w.session.Events(w.from)
+	var why *session.EndReason
+	if w.agent != nil {
+		why = lastEnd(events)
+	}
+	status := command.Status(err)
+	text := ""
+	switch {
+	case err != nil:
+		text = err.Error()
+	case why == nil:
+		status, text = command.Failure, "the turn did not begin"
+	default:
+		status = statusOf(*why)
+		text = "the turn ended: " + terminal.Outcome(*why)
+	}
+	if !w.o.asJSON && (status == command.OK || status == exitDenied) {
+		if printed := command.PrintText(w.s.Out, lastText(events)); printed != nil && status == command.OK {
+			status, text = command.Failure, printed.Error()
+		}
+	}
+	if status != command.OK {
+		fmt.Fprintf(w.s.Err, "dsh run: %s\n", text)
+	}
+	if w.desk.view != nil && w.agent != nil {
+		fmt.Fprintln(w.s.Err, tally(events, begun))
+	}
+	fmt.Fprintf(w.s.Err, "session %s\n", w.session.Meta().ID)
+	if status == command.OK {
+		return nil
+	}
+	return &command.StatusError{Status: status, Err: errors.New(text), Told: true}
+}
+
+// statusOf is the exit status for the end of a turn.
+func statusOf(r session.EndReason) int {
+	switch r.Kind {
+	case session.EndCompleted:
+		return command.OK
+	case session.EndDenied:
+		return exitDenied
+	case session.EndInterrupted:
+		return exitInterrupted
+	case session.EndAborted:
+		if r.Abort != nil && r.Abort.Kind == string(agent.CauseUser) {
+			return exitInterrupted
+		}
+	}
+	return command.Failure
+}
+
+// lastText is what the model said last.
+func lastText(events []session.Event) string {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type != session.TypeAssistant {
+			continue
+		}
+		if p, err := events[i].Payload(); err == nil {
+			if m, ok := p.(session.AssistantMessage); ok {
+				return m.Message.Text()
+			}
+		}
+	}
+	return ""
+}
+
+// tally is a line on what a run took.
+func tally(events []session.Event, begun time.Time) string {
+	var steps, calls int
+	var used message.Usage
+	for _, e := range events {
+		switch e.Type {
+		case session.TypeStepStart:
+			steps++
+		case session.TypeCall:
+			calls++
+		case session.TypeAssistant, session.TypeLLMCall:
+			p, err := e.Payload()
+			if err != nil {
+				continue
+			}
+			var u *message.Usage
+			switch p := p.(type) {
+			case session.AssistantMessage:
+				u = p.Usage
+			case session.LLMCall:
+				u = p.Usage
+			}
+			if u != nil {
+				used = used.Add(*u)
+			}
+		}
+	}
+	text := fmt.Sprintf("%s, %s, %s", count(steps, "step"), count(calls, "tool call"), time.Since(begun).Round(100*time.Millisecond))
+	if used.Total() > 0 {
+		text += fmt.Sprintf(", tokens: %d in (%d from cache), %d out", used.Prompt(), used.CacheRead, used.Output+used.Reasoning)
+	}
+	return text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// watch shows progress.
+func (d *desk) watch(ctx context.Context, w *work) error {
+	c, err := newCards(ctx, w.root, w.agent.Scope())
+	if err != nil {
+		return err
+	}
+	d.cards.Cards = c
+	if d.view == nil {
+		return nil
+	}
+	scope := w.agent.Scope()
+	if _, err := tool.Progressed.On(w.root, func(_ context.Context, r tool.ProgressReport) {
+		if r.Exec != nil && r.Exec.Scope.Within(scope) {
+			d.view.Progress(r.Progress.Text)
+		}
+	}); err != nil {
+		return fmt.Errorf("watch progress: %w", err)
+	}
+	d.seen = &follower{}
+	d.seen.follow(w.session.Log, w.from, func(e session.Event) error { d.view.Event(e); return nil })
+	return nil
+}
+
+// over waits until everything was shown.
+func (d *desk) over(ctx context.Context) {
+	if d.seen != nil {
+		d.seen.wait(ctx)
+	}
+	if d.view != nil {
+		d.view.Clear()
+	}
+}
+
+// A follower passes the events of a log on until the log is closed.
+type follower struct {
+	done chan struct{}
+	err  error // set when done is closed
+}
+
+func (f *follower) start(l *session.Log, from int64, out io.Writer) {
+	f.follow(l, from, func(e session.Event) error {
+		_, err := io.WriteString(out, e.Line()+"\n")
+		return err
+	})
+}
+
+func (f *follower) follow(l *session.Log, from int64, do func(session.Event) error) {
+	f.done = make(chan struct{})
+	go func() { // ends with the log, or where nobody reads any more
+		defer close(f.done)
+		for e := range l.Follow(context.Background(), from) {
+			if f.err = do(e); f.err != nil {
+				f.err = fmt.Errorf("print events: %w", f.err)
+				return
+			}
+		}
+	}()
+}
+
+// wait waits until the last event was passed on, after an interruption not for long.
+func (f *follower) wait(ctx context.Context) {
+	if f.done == nil {
+		return
+	}
+	select {
+	case <-f.done:
+		return
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(graceForReader)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+	case <-timer.C:
+	}
+}

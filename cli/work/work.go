@@ -1,0 +1,128 @@
+// Package work holds the commands that do work for a person: run, and what
+// belongs to it: sessions, models, auth. It wires the loop, the store, the
+// providers and the terminal together; none of them knows another.
+//
+// Sessions are kept below $DSH_HOME (default ~/.dsh). A key is looked up for each
+// request and is in no session, no output and no child's environment.
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/llm/keys"
+	"github.com/dsh-go/dsh/service/fs"
+	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/jsonl"
+)
+
+// The exit statuses of dsh run beside those of every command.
+const (
+	exitDenied      = 3
+	exitInterrupted = 4
+)
+
+// Commands are the commands of this package.
+func Commands(s command.Streams) []*cobra.Command {
+	return []*cobra.Command{newRun(s), newSessions(s), newModels(s), newAuth(s)}
+}
+
+// errNoHome says that there is no place for sessions and keys.
+var errNoHome = errors.New("there is no home folder to keep sessions and keys in: set DSH_HOME to a folder")
+
+// store is where sessions are kept.
+func store() (*jsonl.Store, error) {
+	home := fs.Home()
+	if home == "" {
+		return nil, errNoHome
+	}
+	s, err := jsonl.New(filepath.Join(home, "sessions"))
+	if err != nil {
+		return nil, fmt.Errorf("open sessions: %w", err)
+	}
+	return s, nil
+}
+
+// keyStore is where keys are found.
+func keyStore() keys.Store { return keys.Store{Home: fs.Home()} }
+
+// folder is the absolute name of a folder, with links resolved, so that a
+// session's folder compares.
+func folder(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("find folder: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", fmt.Errorf("there is no folder %s", abs)
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%s is no folder", abs)
+	}
+	return real, nil
+}
+
+// latest stands for the latest session of a folder.
+const latest = "latest"
+
+// idForms says how a session may be named.
+const idForms = "a session is named by its id, by a beginning of it that no other has, or by the word latest for the latest one of this folder"
+
+// find is the id of the session that a person means.
+func find(ctx context.Context, s session.Store, name, cwd string) (string, error) {
+	if name == latest {
+		list, err := s.List(ctx, session.Filter{Cwd: cwd, Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		if len(list) == 0 {
+			return "", command.Usagef("there is no session of the folder %s; dsh sessions list --all shows those of others", cwd)
+		}
+		return list[0].Meta.ID, nil
+	}
+	if name == "" {
+		return "", command.Usagef("the id is empty: %s", idForms)
+	}
+	list, err := s.List(ctx, session.Filter{})
+	if err != nil {
+		return "", err
+	}
+	var near []string
+	for _, one := range list {
+		if one.Meta.ID == name {
+			return name, nil
+		}
+		if strings.HasPrefix(one.Meta.ID, name) {
+			near = append(near, one.Meta.ID)
+		}
+	}
+	switch len(near) {
+	case 1:
+		return near[0], nil
+	case 0:
+		return "", command.Usagef("there is no session %q; dsh sessions list --all shows what there is (%s)", plain.Name(name), idForms)
+	}
+	slices.Sort(near)
+	return "", command.Usagef("%q is the beginning of %d sessions: %s", plain.Name(name), len(near), strings.Join(near[:min(len(near), 10)], ", "))
+}
+
+// here is the folder that commands on sessions look at.
+func here() (string, error) { return folder(".") }
+
+// sessionArg takes one argument, the session.
+func sessionArg(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return command.Usagef("takes one session, got %d arguments: %s", len(args), idForms)
+	}
+	return nil
+}
