@@ -10,6 +10,9 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/prompt"
+	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/message"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -135,8 +138,29 @@ func (p *plugin) shrink(ctx context.Context, k *compactor, size, target int64) (
 	if p.stage == 3 {
 		tail, step = 0, 0
 	}
+	told, knows := k.s.LastNode(isSnapshot)
 	replaced, err := k.summarise(ctx, "full", cut(nodes, position(nodes, p.from), tail, step), 0)
+	if err == nil && knows {
+		err = k.tellAgain(told)
+	}
 	return replaced > 0, err
+}
+
+// isSnapshot says that a node tells the runtime context. The loop tells it again
+// before the next step when it has gone, but not within one.
+func isSnapshot(n session.Node) bool {
+	s := n.Message.Source
+	return s.Kind == message.SourcePlugin && s.Name == prompt.Service.Name()
+}
+
+// tellAgain puts the runtime context back if the model cannot see it any more.
+func (k *compactor) tellAgain(told session.Node) error {
+	if _, there := k.s.LastNode(isSnapshot); there {
+		return nil
+	}
+	told.Message.ID = k.id()
+	_, err := k.s.Append(session.UserMessage{Message: told.Message})
+	return err
 }
 
 // tooLarge is the error of a turn whose request fits in no way.
