@@ -225,10 +225,12 @@ func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
 			_, _ = m.Fiber().Dispose(context.Background()) // the one that goes on; its receipt nobody waits for
 			_, _ = m.end(context.Background())
 			s.forget(m, "was unmounted")
+			s.happened(context.Background(), m, Went, "")
 		})
 		return out, nil
 	}
 	s.forget(m, "was unmounted")
+	s.happened(ctx, m, Went, "")
 	out.Abandoned, out.Left = len(receipt.Abandoned), receipt.Left
 	out.Drained = len(receipt.Abandoned) == 0
 	if receipt.Err != nil {

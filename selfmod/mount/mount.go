@@ -356,15 +356,7 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 	if f == nil || m.ending.Load() {
 		return
 	}
-	m.set.spawn(func() {
-		<-m.started // a mount that fails to start is not started again
-		if m.ending.Load() {
-			return
-		}
-		if err := f.Restart(context.Background()); err != nil && !errors.Is(err, cordis.ErrInactive) {
-			m.faults.add(plain.Line(err.Error(), limits.ErrorText))
-		}
-	})
+	m.set.spawn(func() { m.set.again(m, f, why) })
 }
 
 // respawnable says whether a guilty mount may have another machine: what used

@@ -52,6 +52,53 @@ type Set struct {
 	waited  bool // no new work
 }
 
+// Happened tells what becomes of temporary plugins, after it has. It is for the
+// program itself; it is dispatched on the context of the Set.
+var Happened = cordis.NewEmit[Change]("selfmod/mount")
+
+// A Change is one thing that became of a temporary plugin.
+type Change struct {
+	Kind       ChangeKind
+	ID, Plugin string
+	// Scope is where its Set mounts; nil is the global layer.
+	Scope *tool.Scope
+	// Reason says why it was reset or failed, in one line.
+	Reason string
+}
+
+// ChangeKind is what became of a temporary plugin.
+type ChangeKind string
+
+// The kinds. A Set that ends takes its plugins with it, which is no change.
+const (
+	Came    ChangeKind = "mounted"
+	Went    ChangeKind = "unmounted"
+	Reset   ChangeKind = "reset"  // its machine was replaced: it runs again, with empty state
+	Stopped ChangeKind = "failed" // its machine has gone, and it is not run again by itself
+)
+
+func (s *Set) happened(ctx context.Context, m *Mount, kind ChangeKind, reason string) {
+	Happened.Emit(ctx, s.ctx, Change{Kind: kind, ID: m.ID, Plugin: m.Name(), Scope: tool.ScopeOf(s.ctx), Reason: plain.Line(reason, limits.SourceLine)})
+}
+
+// again runs a mount whose machine has gone with another one, or lets it fail, and
+// tells which.
+func (s *Set) again(m *Mount, f *cordis.Fiber, why error) {
+	<-m.started // a mount that fails to start is not started again
+	if m.ending.Load() {
+		return
+	}
+	if err := f.Restart(context.Background()); err != nil && !errors.Is(err, cordis.ErrInactive) {
+		m.faults.add(plain.Line(err.Error(), limits.ErrorText))
+	}
+	if kind := Reset; !m.ending.Load() {
+		if f.State() == cordis.Failed {
+			kind = Stopped
+		}
+		s.happened(context.Background(), m, kind, why.Error())
+	}
+}
+
 // Gone is what became of an id that is used up.
 type Gone struct {
 	ID, Plugin string
@@ -231,6 +278,7 @@ func (s *Set) Mount(ctx context.Context, source string) (*Mounted, error) {
 	close(m.started)
 	switch {
 	case err == nil && !m.ending.Load():
+		s.happened(ctx, m, Came, "")
 		return s.mounted(ctx, m), nil
 	case !m.ending.CompareAndSwap(false, true): // whoever unmounts it ends it
 		return nil, &Failure{Text: m.who() + " was unmounted while it was being mounted; nothing is mounted"}
