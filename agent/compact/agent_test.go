@@ -29,7 +29,7 @@ func TestFarBeyondTheWindow(t *testing.T) {
 			k := agenttest.New(t)
 			m := &small{window: 12_000, answer: works(c.size), summary: keeps}
 			a := start(k, m, agent.Options{})
-			const turns = 60
+			const turns = 25
 			for i := range turns {
 				completed(k, a, fmt.Sprintf("KEEP-%d and work.", i))
 			}
@@ -71,7 +71,7 @@ func TestPrefix(t *testing.T) {
 	k := agenttest.New(t)
 	m := &small{window: 12_000, answer: works(9000), summary: keeps}
 	a := start(k, m, agent.Options{})
-	for i := range 20 {
+	for i := range 12 {
 		completed(k, a, fmt.Sprintf("KEEP-%d and work.", i))
 	}
 	var before agenttest.Sent
@@ -104,7 +104,7 @@ func TestWindowNotKnown(t *testing.T) {
 	k := agenttest.New(t)
 	m := &small{window: 9000, silent: true, answer: works(9000), summary: keeps}
 	a := start(k, m, agent.Options{})
-	for i := range 20 {
+	for i := range 12 {
 		completed(k, a, fmt.Sprintf("KEEP-%d and work.", i))
 	}
 	starts := agenttest.Payloads[session.CompactStart](t, a.Session().Log)
@@ -284,7 +284,7 @@ func TestRuntimeContextAgain(t *testing.T) {
 				_, err := k.Prompt.Context(c, prompt.Section{Name: "weather", Text: "The weather is fine."})
 				return err
 			}}}})
-			for i := range 20 {
+			for i := range 12 {
 				completed(k, a, fmt.Sprintf("KEEP-%d and work.", i))
 			}
 			if missing > 0 || outcomes(t, a.Session())["full done"] == 0 || len(m.invalid) > 0 {

@@ -141,6 +141,27 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestTexts: what models read.
+func TestTexts(t *testing.T) {
+	s := newSession(t)
+	defer func() { _ = s.Close(t.Context()) }()
+	add(t, s, session.TurnStart{Turn: 1})
+	step(t, s, 1, 1, "Fix the tests. "+strings.Repeat("Please. ", 1000), "Looking.", "read:"+strings.Repeat("x", limits.CompactResult+1))
+	step(t, s, 1, 2, "", "Done.")
+	var asked []agent.OneShot
+	k := &compactor{s: s, ask: answers(&asked, "## Task\nFix the tests.")}
+	if _, _, err := k.prune(1); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "result", message.JoinText(s.Surface()[2].Message.Content[0].Content)+"\n")
+	if _, err := k.summarise(t.Context(), "full", 4, 0); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "system", asked[0].System)
+	golden(t, "history", asked[0].Messages[0].Text()+"\n")
+	golden(t, "summary", s.Surface()[0].Message.Text()+"\n")
+}
+
 // TestSummarise: what is asked, what stands in the place of the messages, and what
 // the log says.
 func TestSummarise(t *testing.T) {
@@ -267,7 +288,7 @@ func TestTranscript(t *testing.T) {
 	defer func() { _ = s.Close(t.Context()) }()
 	add(t, s, session.TurnStart{Turn: 1})
 	for i := range 100 {
-		step(t, s, 1, i+1, "", fmt.Sprintf("Step %d.", i), "read:"+strings.Repeat("日本語 text ", 2000))
+		step(t, s, 1, i+1, "", fmt.Sprintf("Step %d.", i), "read:"+strings.Repeat("日本語 text ", 800))
 	}
 	for _, tokens := range []int64{100, 1000, 10_000, 100_000, 1_000_000} {
 		got := transcript(s.Surface(), tokens)
