@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"sync"
 	"time"
@@ -41,16 +42,18 @@ type Session struct {
 	flushing chan struct{} // holds one token while a batch is written
 	written  int64         // events that are durable; whoever has the token
 
-	mu    sync.Mutex // guards what follows; a leaf
-	timer *time.Timer
-	ended bool
-	err   error // of the last batch
+	mu      sync.Mutex // guards what follows; a leaf
+	timer   *time.Timer
+	ended   bool
+	err     error         // of the last batch
+	durable int64         // written, for those who follow
+	more    chan struct{} // closed when durable or ended changes; nil: nobody waits
 }
 
 // NewSession is for stores: it joins a log, of which the first durable events are
 // in the sink, with the sink that takes the others.
 func NewSession(l *Log, sink Sink, durable int64) *Session {
-	return &Session{Log: l, sink: sink, flushing: make(chan struct{}, 1), written: durable}
+	return &Session{Log: l, sink: sink, flushing: make(chan struct{}, 1), written: durable, durable: durable}
 }
 
 // Resume is for stores: it repairs a log that was just read, makes that durable,
@@ -65,6 +68,7 @@ func Resume(l *Log, sink Sink) (*Session, error) {
 			return nil, fmt.Errorf("repair session %s: %w", l.meta.ID, err)
 		}
 		s.written += int64(len(repaired))
+		s.durable = s.written
 	}
 	if n := l.Len(); n > 0 && l.FirstLive() != n {
 		if _, err := l.append(0, math.MaxInt64, []Payload{EndSeed{}}); err != nil {
@@ -194,7 +198,54 @@ func (s *Session) flush() error {
 		return err
 	}
 	s.written += int64(len(batch))
+	s.mu.Lock()
+	s.durable = s.written
+	s.tell()
+	s.mu.Unlock()
 	return nil
+}
+
+// tell wakes those who follow. Called with mu held.
+func (s *Session) tell() {
+	if s.more != nil {
+		close(s.more)
+		s.more = nil
+	}
+}
+
+// FollowWritten is [Log.Follow] of what is durable: an event that it has yielded is
+// in the store, whatever happens to the process. It ends when the session is closed,
+// and leaves out what could not be written.
+func (s *Session) FollowWritten(ctx context.Context, from int64) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for from = max(from, 0); ; {
+			s.mu.Lock()
+			durable, more := s.durable, s.more
+			if durable <= from && !s.ended && more == nil {
+				more = make(chan struct{})
+				s.more = more
+			}
+			ended := s.ended
+			s.mu.Unlock()
+			if durable <= from {
+				if ended {
+					return
+				}
+				select {
+				case <-more:
+					continue
+				case <-ctx.Done():
+					return
+				}
+			}
+			for _, e := range s.tail(from)[:durable-from] {
+				if ctx.Err() != nil || !yield(e) {
+					return
+				}
+			}
+			from = durable
+		}
+	}
 }
 
 func (s *Session) isEnded() bool {
@@ -267,6 +318,7 @@ func (s *Session) Close(ctx context.Context) error {
 	err := s.flush()
 	s.mu.Lock()
 	s.ended = true
+	s.tell()
 	if s.timer != nil {
 		s.timer.Stop()
 		s.timer = nil

@@ -246,3 +246,49 @@ func TestManyCalls(t *testing.T) {
 		t.Error(len(calls), len(l.Surface()))
 	}
 }
+
+// TestFollowWritten: whoever follows what is written sees no event before it is
+// durable, each once, and at the end what Close wrote.
+func TestFollowWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		w := created(t, store)
+		var seen []int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for e := range w.FollowWritten(t.Context(), 1) {
+				seen = append(seen, e.Seq)
+			}
+		}()
+		appended(t, w.Log, sessiontest.Turn(1)...) // no timer runs
+		turn := int(w.Len())
+		expect := func(n int, when string) {
+			t.Helper()
+			synctest.Wait()
+			if len(seen) != max(0, n-1) || n > 1 && (seen[0] != 1 || seen[len(seen)-1] != int64(n-1)) {
+				t.Fatalf("%s: %d events in all, seen %v", when, n, seen)
+			}
+		}
+		expect(0, "before a checkpoint")
+		store.Fail(errDisk)
+		if err := w.Checkpoint(t.Context()); err == nil {
+			t.Fatal("no error")
+		}
+		expect(0, "after one that failed")
+		store.Fail(nil)
+		if err := w.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect(turn, "after one")
+		appended(t, w.Log, sessiontest.Turn(2)...)
+		if err := w.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		expect(int(w.Len()), "after the end")
+		for range w.FollowWritten(t.Context(), w.Len()) {
+			t.Fatal("an event of a closed session that was not written")
+		}
+	})
+}
