@@ -132,10 +132,7 @@ func (a *Agent) mount(ctx context.Context, plugins []*cordis.Plugin) error {
 		}
 		ran = true
 		a.c = c
-		if _, err := c.Defer("agent", a.leave); err != nil {
-			return err
-		}
-		_, err := tool.AroundExecute.On(c, a.aroundBody, cordis.Prepend())
+		_, err := c.Defer("agent", a.leave)
 		return err
 	}}, nil)
 	if err != nil {

@@ -144,7 +144,8 @@ func newAgents(c *cordis.Context, cfg Config) (*Agents, error) {
 	if g.models, err = Models.Use(c); err != nil {
 		return nil, err
 	}
-	return g, nil
+	_, err = tool.AroundExecute.On(c, aroundBody, cordis.Prepend())
+	return g, err
 }
 
 // Get returns the agent of a session.

@@ -172,13 +172,16 @@ func (s *schedule) start(ctx context.Context, b message.Block) *call {
 
 // aroundBody is the outermost wrapper of the bodies of calls: it makes the
 // checkpoint, and keeps what comes after the body in the order of the answer.
-func (a *Agent) aroundBody(ctx context.Context, x *tool.Exec, next func(context.Context) (*tool.Result, error)) (*tool.Result, error) {
+//
+// It is a listener of the agents plugin: that of an agent would be skipped while
+// the agent's fiber unloads, and a call that was just admitted would do without.
+func aroundBody(ctx context.Context, x *tool.Exec, next func(context.Context) (*tool.Result, error)) (*tool.Result, error) {
 	c, ok := ctx.Value(callKey{}).(*call)
-	if !ok || c.s.t.a != a || x.Parent != 0 || x.CallID != c.block.ID || c.begun.Swap(true) {
+	if !ok || x.Parent != 0 || x.Scope != c.s.t.a.scope || x.CallID != c.block.ID || c.begun.Swap(true) {
 		return next(ctx)
 	}
 	c.reach(&c.admitted)
-	if err := a.session.Checkpoint(ctx); err != nil {
+	if err := c.s.t.a.session.Checkpoint(ctx); err != nil {
 		err = storeFailure(err)
 		c.s.stop(err)
 		return nil, &tool.Error{Name: "SessionError", Code: CodeStore, Message: "the tool was not called, because the session could not be written: " + err.Error(), Err: err}
@@ -195,7 +198,7 @@ func (a *Agent) aroundBody(ctx context.Context, x *tool.Exec, next func(context.
 // log appends the result of a call that is done.
 func (s *schedule) log(c *call) {
 	t, r := s.t, c.result
-	if s.t.a.session.Turn().StepOpen && r == nil {
+	if r == nil {
 		p := session.Pending{ID: c.block.ID, Name: c.block.Name, Called: true}
 		if _, err := t.a.session.Append(t.unanswered(p)); err != nil {
 			s.stop(err)

@@ -113,6 +113,8 @@ func (a *Agent) checkMessage(m message.Message) error {
 		return fmt.Errorf("message %q: the role is %q; what is sent to an agent is of the user", plain.Name(m.ID), plain.Name(string(m.Role)))
 	case len(m.Content) == 0:
 		return fmt.Errorf("message %q: it is empty", plain.Name(m.ID))
+	case isSnapshot(m):
+		return fmt.Errorf("message %q: the source %q is kept for the runtime context", plain.Name(m.ID), m.Source.Name)
 	case size > limits.AgentMessage:
 		return fmt.Errorf("message %q: %w: it has %d bytes of text, the limit is %d", plain.Name(m.ID), ErrFull, size, limits.AgentMessage)
 	}

@@ -51,8 +51,8 @@ func (a *Agent) tellStatus(ctx context.Context, s Status) {
 
 // turn runs one turn and says whether another one follows. Where none does, the
 // agent is idle when it returns.
-func (a *Agent) turn(ctx context.Context) bool {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (a *Agent) turn(driver context.Context) bool {
+	ctx, cancel := context.WithCancelCause(driver)
 	defer cancel(nil)
 	a.mu.Lock()
 	a.cancel, a.ending, a.cancelled, a.keep, a.wake = cancel, false, false, false, false
@@ -73,7 +73,7 @@ func (a *Agent) turn(ctx context.Context) bool {
 	defer a.mu.Unlock()
 	a.cancel = nil
 	waits := a.session.Waiting(session.NextTurn)+a.session.Waiting(session.NextStep) > 0
-	again := !a.closed && (a.wake || waits && !parked)
+	again := !a.closed && driver.Err() == nil && (a.wake || waits && !parked)
 	a.running = again
 	return again
 }

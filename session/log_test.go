@@ -427,3 +427,42 @@ func TestRepairRequeues(t *testing.T) {
 		})
 	}
 }
+
+// TestUsage: what the requests took is in the log, in this life and the next; a fork
+// begins at nothing.
+func TestUsage(t *testing.T) {
+	usage := func(in, out int64) *message.Usage { return &message.Usage{Input: in, Output: out, Reasoning: 1} }
+	l := newLog(t)
+	chunk := func(u *message.Usage) session.Payload {
+		return session.Chunk{Turn: 1, Step: 1, Chunk: message.Chunk{Type: message.UsageChunk, Usage: u}}
+	}
+	text := session.Chunk{Turn: 1, Step: 1, Chunk: message.Chunk{Type: message.TextDelta, Text: `{"usage":{"inputTokens":1}}`}}
+	_, err := l.Append(session.TurnStart{Turn: 1}, session.StepStart{Turn: 1, Step: 1}, text, chunk(usage(10, 2)), chunk(usage(20, 3)),
+		session.LLMCall{Purpose: "title", Request: lossless.Obj(), Usage: usage(5, 5)},
+		session.StepEnd{Turn: 1, Step: 1}, session.TurnEnd{Turn: 1, Reason: session.EndReason{Kind: session.EndCompleted}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := message.Usage{Input: 35, Output: 10, Reasoning: 3}
+	if got := l.Usage(); got != want {
+		t.Errorf("Usage = %+v, want %+v", got, want)
+	}
+	again, err := session.NewLog(l.Meta(), l.Events(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Usage(); got != want {
+		t.Errorf("read again: Usage = %+v, want %+v", got, want)
+	}
+	meta, events, err := l.Fork(-1, "fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork, err := session.NewLog(meta, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fork.Usage(); got != (message.Usage{}) {
+		t.Errorf("a fork: Usage = %+v, want nothing", got)
+	}
+}
