@@ -105,9 +105,13 @@ func (s *shell) execute(ctx context.Context, exec *tool.Exec) (tool.Outcome, err
 	case s.dir != "" && !filepath.IsAbs(a.Workdir):
 		c.Workdir = filepath.Join(s.dir, a.Workdir)
 	}
+	if strings.TrimSpace(a.Command) == "" {
+		return tool.Outcome{}, errors.New("command is empty: give the command line to run")
+	}
 	if a.TimeoutMs != nil {
-		if c.TimeoutMs = *a.TimeoutMs; c.TimeoutMs == 0 { // which would be no limit
-			return tool.Outcome{}, errors.New("timeout_ms is 0: leave it out, or give at least 1")
+		most := limits.BashTimeoutMax.Milliseconds()
+		if c.TimeoutMs = *a.TimeoutMs; c.TimeoutMs < 1 || int64(c.TimeoutMs) > most {
+			return tool.Outcome{}, fmt.Errorf("timeout_ms is %d; it must be from 1 to %d. For what takes longer set run_in_background and leave timeout_ms out", c.TimeoutMs, most)
 		}
 	}
 	if a.Background {
