@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func run(ctx context.Context, s command.Streams, o *runOptions) (err error) {
 		return errNothing
 	}
 	if o.asJSON {
-		events.start(w.session.Log, w.from, s.Out)
+		events.start(w.session, w.from, s.Out)
 	}
 	if err := w.start(ctx); err != nil {
 		return err
@@ -287,7 +288,7 @@ func (d *desk) watch(ctx context.Context, w *work) error {
 		return fmt.Errorf("watch progress: %w", err)
 	}
 	d.seen = &follower{}
-	d.seen.follow(w.session.Log, w.from, func(e session.Event) error { d.view.Event(e); return nil })
+	d.seen.follow(w.session.Follow(context.Background(), w.from), func(e session.Event) error { d.view.Event(e); return nil })
 	return nil
 }
 
@@ -307,18 +308,19 @@ type follower struct {
 	err  error // set when done is closed
 }
 
-func (f *follower) start(l *session.Log, from int64, out io.Writer) {
-	f.follow(l, from, func(e session.Event) error {
+// start prints what is in the store: a program that has read a line can count on it.
+func (f *follower) start(w *session.Session, from int64, out io.Writer) {
+	f.follow(w.FollowWritten(context.Background(), from), func(e session.Event) error {
 		_, err := io.WriteString(out, e.Line()+"\n")
 		return err
 	})
 }
 
-func (f *follower) follow(l *session.Log, from int64, do func(session.Event) error) {
+func (f *follower) follow(events iter.Seq[session.Event], do func(session.Event) error) {
 	f.done = make(chan struct{})
 	go func() { // ends with the log, or where nobody reads any more
 		defer close(f.done)
-		for e := range l.Follow(context.Background(), from) {
+		for e := range events {
 			if f.err = do(e); f.err != nil {
 				f.err = fmt.Errorf("print events: %w", f.err)
 				return
