@@ -35,6 +35,8 @@ type Scan struct {
 
 // Scanned tells how far a scan came.
 type Scanned struct {
+	// File tells that the start is a file.
+	File bool
 	// Visited counts the files and folders that were looked at.
 	Visited int
 	// Unread counts folders that could not be read.
@@ -95,6 +97,7 @@ type scan struct {
 	links   bool
 	visit   func(*Found) error
 	base    string // where Rel starts
+	single  bool   // the start is a file
 	stop    context.CancelCauseFunc
 	slots   chan struct{}
 	wg      sync.WaitGroup
@@ -127,7 +130,7 @@ func (l *local) Scan(ctx context.Context, c *cordis.Context, o Scan, visit func(
 	if own := new(visitError); errors.As(err, &own) {
 		return Scanned{}, own.error
 	}
-	out := Scanned{Visited: int(s.visited.Load()), Unread: int(s.unread.Load())}
+	out := Scanned{File: s.single, Visited: int(s.visited.Load()), Unread: int(s.unread.Load())}
 	if why := s.unseen.Load(); why != nil {
 		out.Unseen = *why
 	}
@@ -156,7 +159,7 @@ func (s *scan) start(target Path) error {
 	}
 	if at.info.Mode().IsRegular() {
 		s.visited.Add(1)
-		s.base = filepath.Dir(at.abs)
+		s.base, s.single = filepath.Dir(at.abs), true
 		if err := s.file(at.dir, at.name, at.abs, false); err != nil {
 			return &visitError{err}
 		}
