@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -38,12 +39,31 @@ func Compose(ctx context.Context, messages io.Writer, drain time.Duration, plugi
 		}
 		fibers[i] = fiber
 	}
-	for _, f := range fibers {
+	// Twice: one that waits for a later one runs only then.
+	for _, f := range append(fibers, fibers...) {
 		if err := f.Await(ctx); err != nil {
 			return nil, fmt.Errorf("start %s: %w", f.Name(), err)
 		}
 	}
+	for _, f := range fibers {
+		if f.State() != cordis.Active {
+			return nil, fmt.Errorf("start %s: it is %s: %s", f.Name(), f.State(), waiting(f))
+		}
+	}
 	return root, nil
+}
+
+// waiting says what a plugin waits for.
+func waiting(f *cordis.Fiber) string {
+	w := f.Waiting()
+	var names []string
+	for _, m := range w.Missing {
+		names = append(names, "the service "+m.Name+" is missing ("+m.Reason+")")
+	}
+	if len(w.Cycle) > 0 {
+		names = append(names, fmt.Sprintf("a cycle: %q", w.Cycle))
+	}
+	return strings.Join(names, "; ")
 }
 
 // Stop ends the plugins of a runtime.

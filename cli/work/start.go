@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/cli/command"
@@ -14,6 +15,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/llm/keys"
 	"github.com/dsh-go/dsh/llm/providers"
 	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/plugins/standard"
@@ -159,6 +161,18 @@ func (w *work) provide() error {
 	}
 	if _, err := w.models.Prepare(w.o.config); err != nil {
 		return command.Usagef("--model: %w", err)
+	}
+	return checkKey(chosen, opt.Keys)
+}
+
+// checkKey says at once what the first request would say.
+func checkKey(provider string, store keys.Store) error {
+	if !slices.Contains(providers.WithKey(), provider) {
+		return nil
+	}
+	c, err := store.Find(provider)
+	if err != nil && c.BaseURL == "" {
+		return command.Usagef("--model %s: %w", provider, err)
 	}
 	return nil
 }

@@ -6,17 +6,22 @@ import (
 	"fmt"
 
 	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/agent/compact"
+	"github.com/dsh-go/dsh/agent/repeat"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/prompt"
+	"github.com/dsh-go/dsh/prompt/workspace"
 	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/service/tasks"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/tool"
 	"github.com/dsh-go/dsh/toolbox/ask"
 	"github.com/dsh-go/dsh/toolbox/file"
+	"github.com/dsh-go/dsh/toolbox/shell"
 	"github.com/dsh-go/dsh/toolbox/todo"
+	"github.com/dsh-go/dsh/toolbox/web"
 )
 
 // persona is what the model is told of its work, beside what its tools say.
@@ -59,8 +64,8 @@ func Host(o Options) []*cordis.Plugin {
 
 // Agent are the rows of one agent: for agent.Options.Plugins.
 func Agent(o Options) []*cordis.Plugin {
-	plugins := append([]*cordis.Plugin{bind(o.Binding)}, Tools(o)...)
-	return plugins
+	plugins := append([]*cordis.Plugin{bind(o.Binding), workspace.Plugin(workspace.Config{Cwd: o.Cwd})}, Tools(o)...)
+	return append(plugins, compact.Plugin(), repeat.Plugin())
 }
 
 // Tools are those rows of an agent that a model calls. On a context without a
@@ -68,6 +73,8 @@ func Agent(o Options) []*cordis.Plugin {
 func Tools(o Options) []*cordis.Plugin {
 	plugins := []*cordis.Plugin{
 		file.Plugin(file.Config{Cwd: o.Cwd}),
+		shell.Plugin(shell.Config{Dir: o.Cwd}),
+		web.Plugin(),
 		todo.Plugin(),
 		ask.Plugin(),
 	}
