@@ -382,5 +382,6 @@ const (
 	PermissionDetail     = 300 << 10 // bytes of a question's detail: the code of a mount is in it whole
 	PermissionWaiting    = 64        // questions of a session that wait
 	PermissionDenials    = 1000      // denials of mounts without a question that a session logs
+	PermissionLogged     = 4000      // characters of a question's detail in the log
 	PermissionReasonText = 1000      // characters of an answer's reason
 )

@@ -2,7 +2,18 @@ package permission
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -57,3 +68,165 @@ type Answer struct {
 // An Asker puts a question to a person and waits for the answer or the end of ctx.
 // It is called once at a time for each binding. An error denies.
 type Asker func(ctx context.Context, q Question) (Answer, error)
+
+// question is everything that a person needs to decide about an act.
+func (p *Policy) question(ctx context.Context, a *act) Question {
+	q := Question{ID: newID(), Kind: a.kind, Summary: a.summary}
+	q.Tool, q.CallID, q.Mount = acting(a)
+	rule, words := a.remember()
+	if rule != "" {
+		q.Remember = rule + ": " + words
+	}
+	switch {
+	case a.line != nil:
+		q.Detail, q.Card = a.commandDetail(), &tool.Card{Terminal: &tool.TerminalCard{Title: plain.Cut(a.command, limits.PermissionDetail), Cwd: a.workdir}}
+	case a.kind == KindMount:
+		q.Detail = bounded("It injects "+injects(a.code)+".", a.code)
+	case a.kind == KindEdit:
+		q.Card = p.diff(ctx, a)
+	case a.exec != nil:
+		q.Card = p.registry.PresentCall(ctx, a.exec.Name, a.exec.Scope, a.exec.Arguments)
+		q.Detail = bounded("with the arguments", string(a.exec.Arguments))
+	}
+	return q
+}
+
+// acting says within which call, and for which mount, an act happens.
+func acting(a *act) (name, callID, mount string) {
+	if x := a.actor.Exec; x != nil {
+		name, callID = x.Name, x.CallID
+	}
+	switch {
+	case a.actor.Mount != nil:
+		mount = who(a.actor.Mount)
+	case a.exec != nil && a.exec.Tool != nil && a.exec.Tool.Mount != nil:
+		mount = who(a.exec.Tool.Mount)
+	}
+	return name, callID, mount
+}
+
+// bounded joins the lines of a detail.
+func bounded(lines ...string) string {
+	return plain.Cut(strings.Trim(strings.Join(lines, "\n"), "\n"), limits.PermissionDetail)
+}
+
+// commandDetail is the whole command, where it runs, and why it is asked about.
+func (a *act) commandDetail() string {
+	lines := []string{a.command, "in " + a.workdir}
+	for _, name := range slices.Sorted(maps.Keys(a.env)) {
+		lines = append(lines, fmt.Sprintf("with %s=%s", plain.Name(name), plain.Preview(a.env[name])))
+	}
+	if _, why := a.line.ReadOnly(); why != "" {
+		lines = append(lines, "It is asked about because "+why+".")
+	}
+	return bounded(lines...)
+}
+
+// injectList finds what the code of a plugin says that it injects.
+var injectList = regexp.MustCompile(`\binject\s*[:=]\s*(\[[^\[\]]{0,4000}\]|\{[^{}]{0,4000}\})`)
+
+var injectWord = regexp.MustCompile(`\binject\b`)
+
+// injects says which services the code injects, as far as its text tells: only to
+// run it would tell for certain.
+func injects(code string) string {
+	found := injectList.FindStringSubmatch(code)
+	switch {
+	case found != nil && len(injectWord.FindAllString(code, 2)) == 1:
+		return plain.Line(found[1], limits.SourceLine)
+	case injectWord.MatchString(code):
+		return "what the code computes: read it"
+	}
+	return "nothing, as far as its text tells"
+}
+
+// diff shows an edit: the call's own card where the model itself edits, else what
+// is there and what would come.
+func (p *Policy) diff(ctx context.Context, a *act) *tool.Card {
+	if x := a.actor.Exec; x != nil && x.Tool != nil && a.actor.Mount == nil {
+		if card := p.registry.PresentCall(ctx, x.Name, x.Scope, x.Arguments); card != nil && card.Diff != nil {
+			return card
+		}
+	}
+	d := tool.FileDiff{Path: a.path}
+	switch in := a.payload.(type) {
+	case fs.Write:
+		if in.Exists {
+			d.OldText = textOf(a.path)
+		}
+		d.NewText = plain.Cut(in.Content, limits.PermissionDetail)
+	case fs.EditRequest:
+		d.OldText, d.NewText = &in.OldString, in.NewString
+	default:
+		return nil
+	}
+	return &tool.Card{Diff: &tool.DiffCard{Title: a.summary, Diffs: []tool.FileDiff{d}}}
+}
+
+// textOf is what a file has now, as far as it can be shown.
+func textOf(path string) *string {
+	text := "(its content is not shown: it is too large, or no text)"
+	f, err := os.Open(path)
+	if err != nil {
+		return &text
+	}
+	defer func() { _ = f.Close() }()
+	if b, err := io.ReadAll(io.LimitReader(f, limits.PermissionDetail+1)); err == nil && len(b) <= limits.PermissionDetail && utf8.Valid(b) {
+		text = string(b)
+	}
+	return &text
+}
+
+// remember is what "for this session" would allow: the rule, and what it means. ""
+// for what cannot be remembered.
+func (a *act) remember() (rule, words string) {
+	switch {
+	case a.line != nil && len(a.env) > 0:
+		return "", ""
+	case a.line != nil:
+		rule, words = a.rememberLine()
+	case a.kind == KindEdit && a.subtree:
+		return "", ""
+	case a.kind == KindEdit:
+		rule, words = "edit("+literalPath(a.path)+")", "changes of this file"
+	case a.search:
+		rule, words = ruleSearch, "searches of the web"
+	case a.kind == KindFetch:
+		scheme, rest, _ := strings.Cut(a.url, "://")
+		host, _ := splitHost(rest)
+		rule, words = "fetch("+scheme+"://"+host+"/*)", "pages of this host"
+	case a.kind == KindMount:
+		rule, words = ruleMount, "mounting this very code again"
+	case a.exec != nil && a.hash != "":
+		rule, words = "tool("+a.exec.Name+")", "this tool, as long as its plugin's code is the same"
+	}
+	if a.actor.Mount != nil && rule != "" && a.kind != KindMount {
+		words += ", by this plugin as long as its code is the same"
+	}
+	if _, err := ParseRule(rule); err != nil {
+		return "", ""
+	}
+	return rule, words
+}
+
+// verbs are programs whose second word says what they do, with those words that do
+// the same whatever follows them.
+var verbs = map[string][]string{
+	"cargo": {"build", "check", "clippy", "fmt", "test"},
+	"git":   {"add", "branch", "checkout", "commit", "restore", "stash", "switch", "tag"},
+	"go":    {"build", "fmt", "test", "vet"},
+	"npm":   {"ci", "test"},
+}
+
+// rememberLine is the rule for a line: such as go test * where the line is one
+// plain command of a program of verbs, else the very line.
+func (a *act) rememberLine() (rule, words string) {
+	if c := a.line.Commands; len(a.line.Unknown) == 0 && len(a.line.Writes) == 0 && len(c) == 1 && len(c[0].Outer) == 0 && len(c[0].Args) > 1 {
+		name, verb := c[0].Args[0], c[0].Args[1]
+		if verb.Literal && slices.Contains(verbs[name.Text], verb.Text) {
+			rule = fmt.Sprintf("bash(%s %s *)", name.Text, verb.Text)
+			return rule, "every " + name.Text + " " + verb.Text
+		}
+	}
+	return "bash(=" + strings.TrimSpace(a.command) + ")", "this very line"
+}

@@ -144,3 +144,20 @@ func gitConfig(args []Word) string {
 	}
 	return ""
 }
+
+// WithoutGitOptions are the words of a git command without the options in front of
+// its command, by which a rule for git push would miss git -C . push.
+func WithoutGitOptions(words []Word) []Word {
+	i := 1
+	for i < len(words) && words[i].Literal && strings.HasPrefix(words[i].Text, "-") {
+		switch words[i].Text {
+		case "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env":
+			i++
+		}
+		i++
+	}
+	if i >= len(words) {
+		return words[:1]
+	}
+	return append(slices.Clone(words[:1]), words[i:]...)
+}

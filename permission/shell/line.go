@@ -292,3 +292,13 @@ func ordinary(name string) bool {
 	}
 	return !strings.HasSuffix(name, "_proxy") && !strings.HasPrefix(name, "npm_")
 }
+
+// Set tells the line of variables that are set from outside for it: those that may
+// change what its commands do make it unknown.
+func (l *Line) Set(names ...string) {
+	for _, name := range names {
+		if !harmless(name) {
+			l.unknown("%s is set for it", name)
+		}
+	}
+}

@@ -326,3 +326,6 @@ func sed(args []Word) string {
 	}
 	return script(operands[0])
 }
+
+// OnlyReads says whether the command alone is on the list of what only reads.
+func (c Command) OnlyReads() bool { return reads(c.Args) == "" }
