@@ -17,6 +17,8 @@ const (
 )
 
 // Status is where a task stands.
+//
+//dsh:name TaskStatus
 type Status string
 
 // The statuses. Failed is a task that ended by itself, and says that it did not
@@ -29,6 +31,8 @@ const (
 )
 
 // Info is what is known of a task.
+//
+//dsh:name TaskInfo
 type Info struct {
 	// ID names the task in its session: t1.
 	ID string `json:"id"`
@@ -47,6 +51,8 @@ type Info struct {
 }
 
 // Output is what a task wrote since its reader last looked.
+//
+//dsh:name TaskOutput
 type Output struct {
 	// Task is the task, as it was just before its output was read.
 	Task Info `json:"task"`
