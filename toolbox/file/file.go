@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/prompt"
 	"github.com/dsh-go/dsh/schema"
 	"github.com/dsh-go/dsh/service"
 	"github.com/dsh-go/dsh/service/fs"
@@ -29,14 +31,21 @@ type Config struct {
 	Unread bool
 }
 
+//go:embed guidance.md
+var guidance string
+
+// guidanceOrder is where the prompt has the guidance; those of tools are at 100 to 199.
+const guidanceOrder = 110
+
 // Plugin returns the plugin with the tools read, write, edit, glob and grep. It
 // injects tools and fs, and registers into the scope of the context that it is
-// mounted on.
+// mounted on. Where there is a prompt when it starts, it adds guidance to it.
 func Plugin(cfg Config) *cordis.Plugin {
 	return &cordis.Plugin{
-		Name:   "toolbox-file",
-		Inject: cordis.Require(tool.Service.Name(), fs.Service.Name()),
-		Apply:  func(c *cordis.Context, _ any) error { return start(c, cfg) },
+		Name: "toolbox-file",
+		Inject: append(cordis.Require(tool.Service.Name(), fs.Service.Name()),
+			cordis.Dependency{Name: prompt.Service.Name(), Optional: true}, cordis.Dependency{Name: agent.Service.Name(), Optional: true}),
+		Apply: func(c *cordis.Context, _ any) error { return start(c, cfg) },
 	}
 }
 
@@ -72,6 +81,11 @@ func start(c *cordis.Context, cfg Config) error {
 	}
 	if !cfg.Unread {
 		if err := t.watch(); err != nil {
+			return err
+		}
+	}
+	if p, ok := prompt.Service.Get(c); ok {
+		if _, err := p.Section(c, prompt.Section{Name: "tools:file", Order: guidanceOrder, Text: strings.TrimSpace(guidance)}); err != nil {
 			return err
 		}
 	}
