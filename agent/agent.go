@@ -257,18 +257,22 @@ func (a *Agent) Maintain(ctx context.Context, fn func(ctx context.Context) error
 	return guard(func() error { return fn(context.WithValue(inner, turnKey{a}, true)) })
 }
 
-// enter begins a tracked call of the agent's fiber whose context ends with ctx and
-// with the fiber's run.
+// enter begins a tracked call of the agent's fiber whose context ends with ctx, with
+// the fiber's run and with that of the agents plugin.
 func (a *Agent) enter(ctx context.Context, label string) (context.Context, func(), error) {
 	inner, leave, err := a.fiber.Enter(ctx, label)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrClosed, err)
 	}
 	inner, cancel := context.WithCancelCause(inner)
-	run := a.c.Context()
-	stop := context.AfterFunc(run, func() { cancel(Cause{Kind: CauseDisposed}) })
+	disposed := func() { cancel(Cause{Kind: CauseDisposed}) }
+	stop := context.AfterFunc(a.c.Context(), disposed)
+	// The plugin above waits for its own calls, bodies among them, before it unloads
+	// the agents.
+	stopAll := context.AfterFunc(a.g.c.Context(), disposed)
 	return inner, func() {
 		stop()
+		stopAll()
 		cancel(nil)
 		leave()
 	}, nil
