@@ -283,11 +283,12 @@ func TestSignal(t *testing.T) {
 	t.Parallel()
 	r := selfmodtest.New(t, small)
 	stop := bystander(r, prompt)
-	id := r.Mount(withTool("waits", "[]", "exec.signal.addEventListener('abort', () => console.log('aborted: ' + exec.signal.aborted)); console.log('waiting'); await new Promise(() => {})"))
+	id := r.Mount(withTool("waits", "[]", "if (args.x) return 'idle'; exec.signal.addEventListener('abort', () => console.log('aborted: ' + exec.signal.aborted)); console.log('waiting'); await new Promise(() => {})"))
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan *tool.Result, 1)
 	go func() { done <- r.CallContext(ctx, "waits", nil) }()
 	printed(r, id, "waiting")
+	r.Works(r.Call("waits", map[string]bool{"x": true}), "idle") // what printed it has left the engine, where a cancellation ends it
 	began := time.Now()
 	cancel()
 	r.Fails(<-done)

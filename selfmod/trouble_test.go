@@ -23,8 +23,8 @@ var small = selfmod.Config{VMTimeout: 300 * time.Millisecond, CallTimeout: 1500 
 // How long another call may take meanwhile: what is promised, times what a busy
 // machine adds.
 const (
-	prompt    = 10 * 100 * time.Millisecond
-	replacing = 4 * 500 * time.Millisecond
+	prompt    = 20 * 100 * time.Millisecond
+	replacing = 8 * 500 * time.Millisecond
 )
 
 // bystander mounts a tool that has nothing to do with anything and calls it all

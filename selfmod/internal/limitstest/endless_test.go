@@ -11,7 +11,7 @@ import (
 // engine stops it; the plugin itself goes on.
 func TestEndlessWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, inEngine)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			w := w.in(t)

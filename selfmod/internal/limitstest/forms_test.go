@@ -66,7 +66,7 @@ var forms = map[string]string{
 // TestFormsOfEndlessWork does all of them in a tool.
 func TestFormsOfEndlessWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, inEngine)
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
@@ -88,6 +88,10 @@ var natives = map[string]string{
 	"to_string":    "(2n ** 900000n - 1n).toString()",
 	"normalize":    "'\\u0344'.repeat(3e6).normalize('NFD')",
 }
+
+// inEngine are limits of which the time inside the engine is passed first, however
+// busy the machine is.
+func inEngine(c *selfmod.Config) { c.CallTimeout = 20 * callLimit }
 
 // patient lets the mounts that come back take their time on a busy machine.
 func patient(c *selfmod.Config) { c.VMTimeout, c.CallTimeout = 2*vmLimit, 2*callLimit }

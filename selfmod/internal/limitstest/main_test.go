@@ -25,8 +25,8 @@ const (
 	vmLimit   = 150 * time.Millisecond
 	callLimit = 700 * time.Millisecond
 
-	promptly = 15 * 100 * time.Millisecond
-	replaced = 6 * 500 * time.Millisecond
+	promptly = 30 * 100 * time.Millisecond
+	replaced = 12 * 500 * time.Millisecond
 )
 
 // world is a rig with a plugin that must not notice anything.

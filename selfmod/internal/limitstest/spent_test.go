@@ -19,7 +19,7 @@ const stateful = "if (args.well) return state; state = 'used'; "
 // well between them counts. The third machine within a minute is the last.
 func TestInterruptsInARow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, inEngine)
 	id := w.Mount(selfmodtest.Tool("culprit", stateful+"while (true) {}", "let state = 'fresh'"))
 	ask := func() string { return w.Works(w.Call("culprit", map[string]bool{"well": true})) }
 	spin := func() string { return w.Fails(w.Call("culprit", nil), id, `tool "culprit"`, sandbox.Millis(vmLimit)) }
@@ -197,7 +197,7 @@ func TestAbandonedCallThatGoesOnForEver(t *testing.T) {
 // interrupt, until the machine is spent.
 func TestMicrotasksForEver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, inEngine)
 	id := w.Mount(selfmodtest.Tool("culprit", "const f = () => Promise.resolve().then(f); for (let i = 0; i < 20; i++) f(); return 'started'"))
 	w.meanwhile(promptly, func() {
 		w.Fails(w.Call("culprit", nil), id, sandbox.Millis(vmLimit))

@@ -258,3 +258,44 @@ func (w *worker) closeMount(m *mount) {
 		m.left()
 	}
 }
+
+// leaveLimit is how long a Load waits for memory to be given back.
+const leaveLimit = 2 * time.Second
+
+// leave is told, before anybody else, that a VM is to be closed: its successor is not
+// to look for memory while it still has it. It returns what is to be called then.
+func (s *spares) leave(vm *qjs.VM) (gone func()) {
+	if size, _ := vm.Memory(); size <= maxOldBytes || vm.Broken() { // that one gives back nothing
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving++; s.leaving == 1 {
+		s.left = make(chan struct{})
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.leaving--; s.leaving == 0 {
+			close(s.left)
+		}
+	}
+}
+
+// settle waits until those that leave have left. One may be held up by a call
+// that waits for the caller's mount, so there is a limit.
+func (s *spares) settle() {
+	s.mu.Lock()
+	left := s.left
+	s.mu.Unlock()
+	if left == nil {
+		return
+	}
+	t := time.NewTimer(leaveLimit)
+	defer t.Stop()
+	select {
+	case <-left:
+	case <-t.C:
+	case <-s.w.done:
+	}
+}

@@ -206,8 +206,6 @@ const (
 	restAfter = 2 * time.Millisecond
 	// fewSpares are made without waiting for that.
 	fewSpares = 2
-	// leaveLimit is how long a Load waits for memory to be given back.
-	leaveLimit = 2 * time.Second
 	// maxOld and maxOldBytes bound what waits to be closed.
 	maxOld      = 8
 	maxOldBytes = 2 << 20
@@ -289,44 +287,6 @@ func (s *spares) kick() {
 	s.mu.Unlock()
 	if !idle && soon {
 		s.work()
-	}
-}
-
-// leave is told, before anybody else, that a VM is to be closed: its successor is not
-// to look for memory while it still has it. It returns what is to be called then.
-func (s *spares) leave(vm *qjs.VM) (gone func()) {
-	if size, _ := vm.Memory(); size <= maxOldBytes || vm.Broken() { // that one gives back nothing
-		return func() {}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.leaving++; s.leaving == 1 {
-		s.left = make(chan struct{})
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.leaving--; s.leaving == 0 {
-			close(s.left)
-		}
-	}
-}
-
-// settle waits until those that leave have left. One may be held up by a call
-// that waits for the caller's mount, so there is a limit.
-func (s *spares) settle() {
-	s.mu.Lock()
-	left := s.left
-	s.mu.Unlock()
-	if left == nil {
-		return
-	}
-	t := time.NewTimer(leaveLimit)
-	defer t.Stop()
-	select {
-	case <-left:
-	case <-t.C:
-	case <-s.w.done:
 	}
 }
 
