@@ -173,6 +173,8 @@ type Title struct {
 func (Title) EventType() Type { return TypeTitle }
 
 // A Target names one of the two lists of the inbox.
+//
+//dsh:name InboxTarget
 type Target string
 
 // The lists: a prompt waits for the next turn, steering for the next step.
