@@ -28,7 +28,7 @@ host.fn(3, () => { host.p = Promise.reject(new Error('handled later')) })
 host.fn(4, () => { host.p.catch(() => {}) })
 host.fn(5, () => { Promise.reject(new Error('caught')).catch(() => {}) })
 host.fn(6, () => { for (let i = 0; i < 300; i++) Promise.reject(new Error('no ' + i)) })
-host.fn(7, () => 7)`, time.Second)
+host.fn(7, () => 7)`, 10*time.Second)
 	h.must(invoke(1, 1, "{}"))
 	f := h.nextLate()
 	if got := lateFault(t, f); got.Name != "RangeError" || got.Message != "floating" || len(got.Frames) == 0 ||
@@ -184,7 +184,7 @@ host.fn(8, () => host.raw('peer', '2', 'nonsense'))
 // TestOneWay: bind and retire take effect in their order.
 func TestOneWay(t *testing.T) {
 	h := startWorker(t)
-	h.mount(1, `host.fn(1, () => [host.bound, host.retired, host.about])`, time.Second)
+	h.mount(1, `host.fn(1, () => [host.bound, host.retired, host.about])`, 10*time.Second)
 	h.oneWay(wire.Frame{Kind: wire.Bind, Mount: 1, Run: 1, Name: "clock", Payload: []byte("null")})
 	h.oneWay(wire.Frame{Kind: wire.Retire, Mount: 1, Run: 1})
 	h.oneWay(wire.Frame{Kind: wire.Bind, Mount: 7, Run: 1, Name: "clock"})
@@ -197,7 +197,7 @@ func TestOneWay(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	h := startWorker(t)
-	h.mount(1, `host.fn(1, (a) => { try { return host.check(a) } catch (e) { return e.name + ': ' + e.message } })`, time.Second)
+	h.mount(1, `host.fn(1, (a) => { try { return host.check(a) } catch (e) { return e.name + ': ' + e.message } })`, 10*time.Second)
 	if got := h.must(invoke(1, 1, `{"name":"ok","parameters":{"text":{"type":"string"}},"output":{"type":"string"}}`)); got != "" {
 		t.Errorf("got %s", got)
 	}

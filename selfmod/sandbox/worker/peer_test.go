@@ -143,7 +143,7 @@ func TestSameChain(t *testing.T) {
 	h.mount(4, peerSource+`
 		host.fn(6, () => 'inside')
 		host.fn(7, async () => 'later')
-		host.fn(8, () => host.sync('call'))`, time.Second)
+		host.fn(8, () => host.sync('call'))`, 10*time.Second)
 	for _, c := range []struct {
 		name  string
 		frame wire.Frame

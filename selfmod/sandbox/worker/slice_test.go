@@ -16,7 +16,7 @@ func TestSlice(t *testing.T) {
 		host.fn(2, async (a) => (await host.async('twice', a.n)) * 2)
 		host.fn(3, (a) => host.sync('same', a))
 		host.fn(4, () => { throw Object.assign(new TypeError('no'), { code: 'E_NO' }) })
-		return { name: 'demo', apply() { host.send('effect', 1) } }`, time.Second)
+		return { name: 'demo', apply() { host.send('effect', 1) } }`, 10*time.Second)
 	for _, c := range []struct {
 		fn         uint32
 		args, want string

@@ -65,7 +65,7 @@ func TestThrown(t *testing.T) {
 		host.fn(1, () => JSON.parse('{bad'))
 		host.fn(2, () => import('fs'))
 		host.fn(3, () => { throw 'text' })
-		host.fn(4, () => { throw Object.assign(new InternalError('interrupted'), { code: 'VM_TIMEOUT' }) })`, time.Second)
+		host.fn(4, () => { throw Object.assign(new InternalError('interrupted'), { code: 'VM_TIMEOUT' }) })`, 10*time.Second)
 	for fn, want := range []wire.Fault{
 		{Name: "SyntaxError", Message: "expecting property name"},
 		{Name: "ReferenceError", Message: "could not load module 'fs'" + importHint},
