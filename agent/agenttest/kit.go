@@ -39,6 +39,7 @@ type Kit struct {
 	Recorder *Recorder
 
 	sessions []*session.Session
+	closed   bool
 }
 
 // Options configure a Kit.
@@ -60,7 +61,7 @@ func NewWith(t testing.TB, o Options) *Kit {
 		k.Store = memory.New()
 	}
 	k.Recorder = NewRecorder()
-	t.Cleanup(k.stop)
+	t.Cleanup(k.Close)
 	for _, p := range []*cordis.Plugin{tool.Plugin(), prompt.Plugin(o.Prompt), agent.ProvideModels(k.Models), agent.ProvideSessions(k.Store)} {
 		k.Mount(p)
 	}
@@ -83,8 +84,13 @@ func get[T any](k *Kit, key cordis.Service[T]) T {
 	return v
 }
 
-// stop ends the runtime and holds what was sent against the logs.
-func (k *Kit) stop() {
+// Close ends the runtime and holds what was sent against the logs. It is called when
+// the test ends; one that makes many kits may call it before.
+func (k *Kit) Close() {
+	if k.closed {
+		return
+	}
+	k.closed = true
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for _, a := range k.Agents.List() {
