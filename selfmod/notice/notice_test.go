@@ -132,7 +132,7 @@ func TestGone(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	k := agenttest.NewWith(t, agenttest.Options{Host: []*cordis.Plugin{timer.Plugin()}})
-	code := strings.ReplaceAll(selfmodtest.Tool("hog", "const a = []; for (;;) a.push(new Array(100000).fill(a.length))"), "\n", " ")
+	code := strings.ReplaceAll(selfmodtest.Tool("hog", "const a = []; for (;;) a.push(new Uint8Array(1000000))"), "\n", " ")
 	k.Script("steps:\n- calls:\n" + fmt.Sprintf("  - {name: cordis_mount, arguments: {code: %q}}\n", code) + "- calls:\n  - {name: hog}\n" + said + said + said)
 	a := k.Start(agent.Options{Plugins: plugins()})
 	changes := make(chan mount.Change, 10)
