@@ -31,9 +31,9 @@ const (
 
 // ForPlugins talks to your own agent: the one whose session you were mounted in.
 // The model reads what you say as a message that begins with your name. You may say
-// 20 things in one turn and 20 between two turns, and all plugins of the agent
-// together 100 until the person speaks again; beyond that AGENTS_TOO_MANY is thrown,
-// so that a plugin cannot keep an agent working for ever. Outside of a session
+// limits.AgentAsks things in one turn and as many between two turns, and all plugins
+// of the agent together limits.AgentAsksAll until the person speaks again; beyond that
+// AGENTS_TOO_MANY is thrown, so that a plugin cannot keep an agent working for ever. Outside of a session
 // everything throws AGENTS_NO_AGENT.
 type ForPlugins interface {
 	// Followup adds a prompt: when the agent is idle it begins a turn with it, else
@@ -41,18 +41,18 @@ type ForPlugins interface {
 	// waits, not when the turn has ended. AGENTS_INVALID_TEXT, AGENTS_INBOX_FULL,
 	// AGENTS_TOO_MANY.
 	//
-	//   - text: what to do, at most 32,000 characters.
+	//   - text: what to do, at most limits.AgentAskText characters.
 	Followup(ctx context.Context, text string) error
 	// Steer adds a message to the next step of the turn that runs, which goes on for
 	// it; when the agent is idle it begins a turn. Codes as with followup.
 	//
-	//   - text: what to change or to consider, at most 32,000 characters.
+	//   - text: what to change or to consider, at most limits.AgentAskText characters.
 	Steer(ctx context.Context, text string) error
 	// Inject adds a message to the next step, of this turn or of a later one, and
 	// begins no turn: for what the model should know and need not act on. Codes as
 	// with followup.
 	//
-	//   - text: what to know, at most 32,000 characters.
+	//   - text: what to know, at most limits.AgentAskText characters.
 	Inject(ctx context.Context, text string) error
 }
 

@@ -34,8 +34,8 @@ const purposePlugin = "plugin"
 // session. Outside of a session ask throws AGENTS_NO_AGENT.
 type ModelsForPlugins interface {
 	// Ask gives the model's answer to one request. It takes as long as the model
-	// does: a tool that awaits it should have a timeoutMs. 4 requests at a time and
-	// 30 a minute are allowed; it ends with the plugin.
+	// does: a tool that awaits it should have a timeoutMs. limits.ModelAsks requests at
+	// a time and limits.ModelAskRate a minute are allowed; it ends with the plugin.
 	//
 	// LLM_INVALID_REQUEST, LLM_BUSY (too many at a time), LLM_TOO_FAST (too many in a
 	// minute), LLM_SESSION_LIMIT (the session has used the tokens that it may), or the
@@ -54,13 +54,13 @@ type ModelsForPlugins interface {
 type AskRequest struct {
 	// Prompt is what to answer.
 	Prompt string `json:"prompt,omitempty"`
-	// Messages is a conversation to answer instead, at most 100 messages, of which
+	// Messages is a conversation to answer instead, at most limits.ModelAskTurns, of which
 	// the last is of the user.
 	Messages []AskMessage `json:"messages,omitempty"`
 	// System is the system prompt; there is none by default.
 	System string `json:"system,omitempty"`
-	// MaxTokens is the most tokens of the answer, thinking included: 1 to 32,768. The
-	// default is 4,096.
+	// MaxTokens is the most tokens of the answer, thinking included: 1 to
+	// limits.ModelAskMax. The default is limits.ModelAskIf.
 	MaxTokens int `json:"maxTokens,omitempty"`
 }
 

@@ -25,7 +25,7 @@ type SessionForPlugins interface {
 	// Info gives what is known of the session now.
 	Info(ctx context.Context) (SessionInfo, error)
 	// Messages gives the conversation as the model sees it now: what was compacted is
-	// there as its summary. Without options it gives the last 100 messages.
+	// there as its summary. Without options it gives the last limits.SessionPageIf messages.
 	// SESSIONS_INVALID_OPTIONS.
 	//
 	//   - options: which messages.
@@ -33,7 +33,7 @@ type SessionForPlugins interface {
 	// Events gives the log of the session: everything that happened, in its order.
 	// Call it again with from: next until done. SESSIONS_INVALID_OPTIONS.
 	//
-	//   - options: which events; all from the beginning by default, 100 at a time.
+	//   - options: which events; all from the beginning by default, limits.SessionPageIf at a time.
 	Events(ctx context.Context, options *EventsOptions) (EventPage, error)
 }
 
@@ -72,7 +72,7 @@ type MessagesOptions struct {
 	// From is the index of the first one, counted from the end if it is negative. The
 	// default is the last ones.
 	From *int `json:"from,omitempty"`
-	// Limit is the most messages, 1 to 1,000; the default is 100.
+	// Limit is the most messages, 1 to limits.SessionPage; the default is limits.SessionPageIf.
 	Limit int `json:"limit,omitempty"`
 }
 
@@ -97,7 +97,7 @@ type SessionMessage struct {
 	// Plugin is the name of the plugin that made it.
 	Plugin string `json:"plugin,omitempty"`
 	// Text is what it says, without the model's thinking; of a result what the model
-	// read. At most 20,000 characters.
+	// read. At most limits.SessionPageText characters.
 	Text string `json:"text"`
 	// Truncated tells that text was cut.
 	Truncated bool `json:"truncated,omitempty"`
@@ -115,7 +115,7 @@ type SessionCall struct {
 	ID string `json:"id"`
 	// Name is the tool's.
 	Name string `json:"name"`
-	// Arguments is the JSON text that the model wrote, at most 20,000 characters.
+	// Arguments is the JSON text that the model wrote, at most limits.SessionPageText characters.
 	Arguments string `json:"arguments"`
 }
 
@@ -124,7 +124,7 @@ type EventsOptions struct {
 	// From is the seq of the first one, counted from the end if it is negative. The
 	// default is 0, the beginning.
 	From int64 `json:"from,omitempty"`
-	// Limit is the most events, 1 to 1,000; the default is 100. A page may have fewer:
+	// Limit is the most events, 1 to limits.SessionPage; the default is limits.SessionPageIf. A page may have fewer:
 	// it has at most 1 MiB.
 	Limit int `json:"limit,omitempty"`
 	// Types are those to give, such as tool/call and turn/end. By default it is all
