@@ -87,7 +87,7 @@ agent can see, extend and repair the live runtime it runs in.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.AsUsage(err) })
-	root.AddCommand(newDemo(s), newInspect(s), newMCP(s), newTool(s), newVersion())
+	root.AddCommand(newInspect(s), newMCP(s), newTool(s), newVersion())
 	root.AddCommand(work.Commands(s)...)
 	return root
 }

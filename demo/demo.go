@@ -5,239 +5,220 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/message"
 )
 
 // Columns is how wide the transcript is at most.
 const Columns = 100
 
-// Waits of the demonstration. It takes about a second.
-const (
-	timeLimit = 30 * time.Second // for the whole, on a machine that is busy
-	endLimit  = 5 * time.Second  // for the server to end
-)
+// timeLimit is for the whole, on a machine that is busy. It takes about a second.
+const timeLimit = 30 * time.Second
 
-// Serve serves one connection until its input ends, as dsh mcp does with
-// standard input and output, and returns when everything has ended.
-type Serve func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
+// readmeName is the file that the plugins of the demonstration read.
+const readmeName = "README.md"
 
-// Run plays the demonstration against serve, whose limit for one entry into
-// mounted code has to be [VMTimeout], and writes the transcript to out. The
-// error is the first answer that was not what the transcript says.
-func Run(ctx context.Context, out io.Writer, serve Serve) error {
+// Furnish writes what the demonstration works on into a folder, which is to be
+// the root of fs.
+func Furnish(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, readmeName), []byte(readme), 0o600); err != nil {
+		return fmt.Errorf("furnish the demonstration: %w", err)
+	}
+	return nil
+}
+
+// Play gives the agent its task and writes the transcript of what it does to out,
+// until its turn has ended. The agent has [Model] as its model, no tools but the
+// toolset with [VMTimeout], and the service fs over a folder that was furnished.
+// The error is the first answer that was not what the script announces; the turn
+// is cancelled then.
+func Play(ctx context.Context, out io.Writer, a *agent.Agent) error {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
-	started := time.Now()
-	in, toServer := io.Pipe()
-	fromServer, answers := io.Pipe()
-	served := make(chan error, 1)
-	go func() {
-		err := serve(ctx, in, answers)
-		_ = in.CloseWithError(io.ErrClosedPipe)
-		_ = answers.CloseWithError(io.EOF)
-		served <- err
-	}()
-	p := &player{out: newPrinter(out), changed: make(chan struct{}, 1)}
-	err := p.play(ctx, &sdk.IOTransport{Reader: fromServer, Writer: toServer})
-	_ = toServer.Close() // the end of the input ends the server; the client reads until then
-	select {
-	case failed := <-served:
-		err = errors.Join(err, failed)
-	case <-time.After(endLimit):
-		err = errors.Join(err, errors.New("end server: it goes on after its client has gone"))
+	p := &player{out: newPrinter(out), acts: announced()}
+	started, from := time.Now(), a.Session().Len()
+	if err := a.Followup(task); err != nil {
+		return fmt.Errorf("ask agent: %w", err)
 	}
-	_ = fromServer.Close()
-	if p.session != nil {
-		_ = p.session.Close() // its streams have ended, and how is told by the server
+	err := p.follow(ctx, a, from)
+	if err != nil {
+		a.Cancel(agent.Cause{Kind: agent.CauseHook, Text: "the demonstration failed"}, false)
+	}
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), limits.Shutdown)
+	defer stop()
+	if idle := a.WhenIdle(end); err == nil {
+		err = idle
 	}
 	if err != nil {
 		return err
 	}
 	p.out.line("")
-	p.out.text("", fmt.Sprintf("The server and its worker have ended. %d answers, each checked, in %.1f s.", p.answers, time.Since(started).Seconds()))
+	p.out.text("", fmt.Sprintf("%d answers, each checked, in %.1f s.", p.answers, time.Since(started).Seconds()))
 	return p.out.err
 }
 
-// player drives one client.
+// scene is an act in its place.
+type scene struct {
+	act
+	title string // of the part that begins with it; "": none
+	part  string
+}
+
+func announced() []scene {
+	var all []scene
+	for i, p := range parts {
+		name := fmt.Sprintf("%d. %s", i+1, p.title)
+		for j, a := range p.acts {
+			s := scene{act: a, part: name}
+			if j == 0 {
+				s.title = name
+			}
+			all = append(all, s)
+		}
+	}
+	return append(all, scene{act: act{say: farewell}, part: "the end"})
+}
+
+// player follows one turn.
 type player struct {
 	out     *printer
-	session *sdk.ClientSession
-	changed chan struct{} // the server said that the list of tools changed
+	acts    []scene  // those that are still to come; the first is the running one
+	due     []call   // of the running act, whose results are still to come
+	offers  []string // what the next request has to offer; nil: anything
+	tools   []string
 	answers int
 }
 
-func (p *player) play(ctx context.Context, t sdk.Transport) error {
-	client := sdk.NewClient(&sdk.Implementation{Name: "dsh-demo", Version: "1"}, &sdk.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			select {
-			case p.changed <- struct{}{}:
-			default: // it is known already
-			}
-		},
-	})
-	session, err := client.Connect(ctx, t, nil)
-	if err != nil {
-		return fmt.Errorf("connect to server: %w", err)
-	}
-	p.session = session
-	p.out.text("", "An MCP client talks to dsh as an agent does. Lines after > are what it asks, lines after | what it is answered, "+
-		"left out where they say …. The plugins are JavaScript and run in a worker process.")
-	for i, s := range script {
-		p.out.line("")
-		p.out.line(fmt.Sprintf("%d. %s", i+1, s.title))
-		for _, a := range s.acts {
-			if err := p.act(ctx, a); err != nil {
-				return fmt.Errorf("step %d (%s): %w", i+1, s.title, err)
-			}
+// follow shows the events of the log until the turn ends.
+func (p *player) follow(ctx context.Context, a *agent.Agent, from int64) error {
+	for e := range a.Session().Follow(ctx, from) {
+		payload, err := e.Payload()
+		if err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// act prints what is asked, asks, prints the answer and checks it.
-func (p *player) act(ctx context.Context, a act) error {
-	p.out.line("")
-	if a.say != "" {
-		p.out.text("   ", a.say)
-		p.out.line("")
-	}
-	if a.tool == "" {
-		return p.list(ctx, a)
-	}
-	args, err := a.arguments()
-	if err != nil {
-		return err
-	}
-	p.out.ask(a)
-	begun := time.Now()
-	answers := p.start(ctx, a.tool, args)
-	if a.during != nil {
-		if err := p.meanwhile(ctx, *a.during, answers); err != nil {
+		done, err := p.show(payload)
+		if done || err != nil {
 			return err
 		}
 	}
-	got := <-answers
-	if got.err != nil {
-		return got.err
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("wait for the agent: %w", err)
 	}
-	p.answers++
-	p.out.answer(got.text)
-	if took := time.Since(begun); took < a.atLeast {
-		return fmt.Errorf("%s took %s, at least %s were announced", a.tool, took, a.atLeast)
-	}
-	return a.check(got)
+	return errors.New("the agent ended before its turn did")
 }
 
-// answer is what a call brought back.
-type answer struct {
-	text    string
-	isError bool
-	err     error // there is no answer
-}
-
-// start begins a call; its one answer can be received.
-func (p *player) start(ctx context.Context, tool string, args map[string]any) <-chan answer {
-	done := make(chan answer, 1)
-	go func() {
-		res, err := p.session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
-		if err != nil {
-			done <- answer{err: fmt.Errorf("call %s: %w", tool, err)}
-			return
+func (p *player) show(payload session.Payload) (done bool, err error) {
+	switch e := payload.(type) {
+	case session.UserMessage:
+		if e.Message.Source.Kind == message.SourceUser {
+			p.out.text("", e.Message.Text())
 		}
-		var texts []string
-		for _, c := range res.Content {
-			if t, ok := c.(*sdk.TextContent); ok {
-				texts = append(texts, t.Text)
-			}
-		}
-		done <- answer{text: strings.Join(texts, "\n"), isError: res.IsError}
-	}()
-	return done
+	case session.RequestHeader:
+		return false, p.offer(e.Header.Tools)
+	case session.AssistantMessage:
+		return false, p.say(e.Message)
+	case session.Result:
+		return false, p.answer(e)
+	case session.TurnEnd:
+		return true, p.end(e.Reason)
+	}
+	return false, nil
 }
 
-// meanwhile makes a call while another runs, which must not have ended first.
-func (p *player) meanwhile(ctx context.Context, a act, other <-chan answer) error {
-	args, err := a.arguments()
-	if err != nil {
-		return err
-	}
-	begun := time.Now()
-	got := <-p.start(ctx, a.tool, args)
-	took := time.Since(begun)
-	if got.err != nil {
-		return got.err
-	}
-	if len(other) > 0 {
-		return fmt.Errorf("%s was held up by another plugin", a.tool)
-	}
-	p.answers++
-	p.out.line(fmt.Sprintf("   (meanwhile %s answered in %d ms: %s)", a.tool, took.Milliseconds(), got.text))
-	return a.check(got)
-}
-
-// list shows what the client can call now.
-func (p *player) list(ctx context.Context, a act) error {
-	if a.told {
-		select {
-		case <-p.changed:
-			p.out.line("   | notifications/tools/list_changed")
-		case <-ctx.Done():
-			return fmt.Errorf("wait for notifications/tools/list_changed: %w", ctx.Err())
+// offer shows how the tools of the next request differ from those before.
+func (p *player) offer(tools []message.Tool) error {
+	names := make([]string, len(tools))
+	var changes []string
+	for i, t := range tools {
+		names[i] = t.Name
+		if p.tools != nil && !slices.Contains(p.tools, t.Name) {
+			changes = append(changes, "+"+t.Name)
 		}
 	}
-	p.out.line("   > tools/list")
-	res, err := p.session.ListTools(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("list tools: %w", err)
+	for _, n := range p.tools {
+		if !slices.Contains(names, n) {
+			changes = append(changes, "-"+n)
+		}
 	}
-	var names []string
-	for _, t := range res.Tools {
-		names = append(names, t.Name)
-	}
-	p.answers++
-	p.out.answer(strings.Join(names, ", "))
-	if !slices.Equal(names, a.only) {
-		return fmt.Errorf("tools/list has %s, announced were %s", strings.Join(names, ", "), strings.Join(a.only, ", "))
+	p.tools = names
+	if len(changes) > 0 {
+		p.out.text("   ", "(the next request offers: "+strings.Join(changes, " ")+")")
 	}
 	return nil
 }
 
-// arguments are what the call is sent with.
-func (a act) arguments() (map[string]any, error) {
-	switch {
-	case a.plugin != "":
-		code, err := source(a.plugin)
-		return map[string]any{"code": code}, err
-	case a.text:
-		return map[string]any{"text": readme}, nil
-	case a.args == nil:
-		return map[string]any{}, nil
+// say shows what the model says and calls.
+func (p *player) say(m message.Message) error {
+	if len(p.acts) == 0 {
+		return errors.New("the model goes on after the end of the script")
 	}
-	return a.args, nil
-}
-
-// source is the code of a plugin.
-func source(name string) (string, error) {
-	code, err := plugins.ReadFile(path.Join("plugins", name+".js"))
-	if err != nil {
-		return "", fmt.Errorf("read plugin: %w", err)
+	s := p.acts[0]
+	if p.offers != nil && !slices.Equal(p.tools, p.offers) {
+		return fmt.Errorf("%s: the request offered %s, announced were %s", s.part, strings.Join(p.tools, ", "), strings.Join(p.offers, ", "))
 	}
-	return strings.TrimRight(string(code), "\n"), nil
-}
-
-func (a act) check(got answer) error {
-	if got.isError != a.fails {
-		return fmt.Errorf("%s answered with isError %t, announced was %t: %s", a.tool, got.isError, a.fails, got.text)
+	p.offers = s.act.offers
+	if s.title != "" {
+		p.out.line("")
+		p.out.line(s.title)
 	}
-	for _, want := range a.has {
-		if !strings.Contains(got.text, want) {
-			return fmt.Errorf("%s answered without %q: %s", a.tool, want, got.text)
+	p.out.line("")
+	if text := m.Text(); text != "" {
+		p.out.text("   ", text)
+		if len(s.calls) > 0 {
+			p.out.line("")
 		}
+	}
+	for _, c := range s.calls {
+		p.out.ask(c)
+	}
+	p.due = s.calls
+	if len(p.due) == 0 {
+		p.acts = p.acts[1:]
+	}
+	return nil
+}
+
+// answer shows a result and checks it.
+func (p *player) answer(r session.Result) error {
+	if len(p.due) == 0 {
+		return fmt.Errorf("there is a result that no call of the script is for")
+	}
+	c, s := p.due[0], p.acts[0]
+	if p.due = p.due[1:]; len(p.due) == 0 {
+		p.acts = p.acts[1:]
+	}
+	p.answers++
+	block := r.Message.Content[0]
+	text := message.JoinText(block.Content)
+	p.out.answer(text)
+	if block.IsError != c.fails {
+		return fmt.Errorf("%s: %s answered with isError %t, announced was %t: %s", s.part, c.tool, block.IsError, c.fails, text)
+	}
+	for _, want := range c.has {
+		if !strings.Contains(text, want) {
+			return fmt.Errorf("%s: %s answered without %q: %s", s.part, c.tool, want, text)
+		}
+	}
+	return nil
+}
+
+// end says whether the turn ended as it should.
+func (p *player) end(r session.EndReason) error {
+	switch {
+	case r.Error != nil:
+		return fmt.Errorf("the turn failed: %w", r.Error)
+	case r.Kind != session.EndCompleted || len(p.acts) > 0:
+		return fmt.Errorf("the turn ended (%s) with %d acts of the script to come", r.Kind, len(p.acts))
+	case !slices.Equal(p.tools, toolset):
+		return fmt.Errorf("the last request offered %s, not the three tools alone", strings.Join(p.tools, ", "))
 	}
 	return nil
 }

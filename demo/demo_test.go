@@ -16,10 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/agent/agenttest"
 	"github.com/dsh-go/dsh/internal/casetest"
-	"github.com/dsh-go/dsh/serve/mcp"
-	"github.com/dsh-go/dsh/tool"
+	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/session"
 )
 
 func TestMain(m *testing.M) {
@@ -46,6 +47,7 @@ var excerpt = regexp.MustCompile("(?s)```text\n(.*?)```")
 // README shows of it is in it, in that order; lines with … stand for others.
 func TestTranscript(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), casetest.Program(t), "demo")
+	cmd.Env = append(os.Environ(), "DSH_HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -82,58 +84,40 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// TestRunFails: an answer that is not what the script announces ends the
-// demonstration with an error that names the step.
-func TestRunFails(t *testing.T) {
-	broken := errors.New("no runtime today")
-	tests := []struct {
-		name  string
-		serve Serve
-		want  string
-	}{
-		{"at_once", func(context.Context, io.ReadCloser, io.WriteCloser) error { return broken }, broken.Error()},
-		{"without_toolset", serveNothing, `step 1 (What is live): cordis_inspect answered with isError true, announced was false: Error: unknown tool "cordis_inspect"`},
+// TestPlayFails: an answer that is not what the script announces ends the
+// demonstration with an error that names the part, and the turn with it.
+func TestPlayFails(t *testing.T) {
+	k := agenttest.New(t)
+	model, err := Model()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
-			err := Run(t.Context(), &out, tt.serve)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want %q in it", err, tt.want)
-			}
-			if strings.Contains(out.String(), "each checked") {
-				t.Errorf("it claims success:\n%s", out.String())
-			}
-		})
+	k.Adapter("demo", model)
+	a := k.Start(agent.Options{Model: llm.Config{Provider: "demo", Model: "demo"}})
+	var out bytes.Buffer
+	err = Play(t.Context(), &out, a)
+	if want := `1. What is live: cordis_inspect answered with isError true, announced was false: Error: unknown tool "cordis_inspect"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q in it", err, want)
+	}
+	if strings.Contains(out.String(), "each checked") {
+		t.Errorf("it claims success:\n%s", out.String())
+	}
+	if end := k.End(a); end.Kind != session.EndAborted {
+		t.Errorf("the turn ended %s", end.Kind)
 	}
 }
 
-// serveNothing serves a registry without tools.
-func serveNothing(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	root := cordis.New()
-	defer root.Fiber().Dispose(context.Background())
-	server := mcp.New(mcp.Config{})
-	for _, p := range []*cordis.Plugin{tool.Plugin(), server.Plugin()} {
-		f, err := root.Mount(p, nil)
-		if err != nil {
-			return err
-		}
-		if err := f.Await(ctx); err != nil {
-			return err
-		}
-	}
-	return server.Run(ctx, in, out)
-}
-
-// TestRunCancelled: the demonstration ends with its context.
-func TestRunCancelled(t *testing.T) {
+// TestPlayCancelled: the demonstration ends with its context.
+func TestPlayCancelled(t *testing.T) {
+	k := agenttest.New(t)
+	k.Adapter("silent", agenttest.Func(func(ctx context.Context, _ *llm.Request, out *llm.Emitter) {
+		<-ctx.Done()
+		out.Fail(llm.AsFailure(ctx.Err(), llm.CodeAborted))
+	}))
+	a := k.Start(agent.Options{Model: llm.Config{Provider: "silent", Model: "x"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	err := Run(ctx, io.Discard, func(ctx context.Context, in io.ReadCloser, _ io.WriteCloser) error {
-		_, _ = io.Copy(io.Discard, in) // and never answers
-		return nil
-	})
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if err := Play(ctx, io.Discard, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the context's", err)
 	}
 }

@@ -37,32 +37,24 @@ func (p *printer) text(prefix, s string) {
 }
 
 // ask shows a call.
-func (p *printer) ask(a act) {
-	switch {
-	case a.plugin != "":
-		p.line("   > " + a.tool + " (" + a.plugin + ".js)")
-		p.code(a)
-	case a.text:
-		p.line("   > " + a.tool + ` {"text": the README}`)
-	default:
-		p.line("   > " + a.tool + " " + compact(a.args))
-	}
-}
-
-// code shows the beginning of a plugin's source.
-func (p *printer) code(a act) {
-	if a.code == 0 {
+func (p *printer) ask(c call) {
+	if c.plugin == "" {
+		p.line("   > " + c.tool + " " + compact(c.args))
 		return
 	}
-	source, err := source(a.plugin)
+	p.line("   > " + c.tool + " (" + c.plugin + ".js)")
+	if c.code == 0 {
+		return
+	}
+	source, err := source(c.plugin)
 	if err != nil {
-		return // the call itself fails with it
+		return // Model failed with it
 	}
 	lines := strings.Split(source, "\n")
-	for _, l := range lines[:min(a.code, len(lines))] {
+	for _, l := range lines[:min(c.code, len(lines))] {
 		p.text("   >   ", l)
 	}
-	if more := len(lines) - a.code; more > 0 {
+	if more := len(lines) - c.code; more > 0 {
 		p.line(fmt.Sprintf("   >   … (%d more lines)", more))
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // Commands are the commands of this package.
 func Commands(s command.Streams) []*cobra.Command {
-	return []*cobra.Command{newRun(s), newSessions(s), newModels(s), newAuth(s)}
+	return []*cobra.Command{newDemo(s), newRun(s), newSessions(s), newModels(s), newAuth(s)}
 }
 
 // errNoHome says that there is no place for sessions and keys.

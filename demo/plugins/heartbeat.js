@@ -8,6 +8,7 @@ return {
       name: 'pulse',
       description: 'Whether the heart beats.',
       parameters: {},
+      isConcurrencySafe: () => true,
       output: {
         schema: { type: 'boolean' },
         render: (args, beating) => [{ type: 'text', text: beating ? 'It beats.' : 'Silence.' }],

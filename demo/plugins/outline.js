@@ -1,11 +1,11 @@
 return {
   name: 'outline',
-  inject: ['tools'],
+  inject: ['tools', 'fs'],
   apply(ctx) {
     harness.registerTool(ctx, harness.defineTool({
       name: 'outline',
-      description: 'Count the words of a Markdown text and list its headings.',
-      parameters: { text: { type: 'string', required: true } },
+      description: 'Count the words of a Markdown file and list its headings.',
+      parameters: { path: { type: 'string', required: true } },
       output: {
         schema: {
           words: { type: 'integer', required: true },
@@ -16,7 +16,8 @@ return {
           return [{ type: 'text', text }]
         },
       },
-      execute({ text }) {
+      async execute({ path }) {
+        const text = await ctx.fs.readText(path)
         const prose = text.replace(/^```[^]*?^```/gm, '')
         return {
           words: prose.split(/\s+/).filter(Boolean).length,

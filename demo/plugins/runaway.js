@@ -6,6 +6,7 @@ return {
       name: 'count_for_ever',
       description: 'Count all numbers.',
       parameters: {},
+      isConcurrencySafe: () => true,
       output: {
         schema: { type: 'integer' },
         render: (args, n) => [{ type: 'text', text: String(n) }],

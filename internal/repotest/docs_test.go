@@ -47,13 +47,8 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, block := range fenced.FindAllSubmatch(text, -1) {
-		if string(block[1]) != "sh" {
-			continue
-		}
-		for line := range strings.Lines(string(block[2])) {
-			found[strings.TrimPrefix(strings.TrimSpace(line), "$ ")] = true
-		}
+	for _, line := range shellLines(text) {
+		found[line] = true
 	}
 	for i, c := range readmeCommands {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -69,15 +64,74 @@ func TestReadmeCommands(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, "sh", "-c", c.line)
-			cmd.Dir = root()
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), c.has) {
-				t.Fatalf("%s: %v; want exit status 0 and %q in:\n%s", c.line, err, c.has, out)
-			}
+			runLine(ctx, t, c.line, t.TempDir(), c.has)
 		})
 	}
 	for line := range found {
 		t.Errorf("README.md: %q stands in a shell block, and no test runs it; add it to readmeCommands", line)
 	}
+}
+
+// runLine runs a line of a shell in the root of the repository.
+func runLine(ctx context.Context, t *testing.T, line, home, has string) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = root()
+	cmd.Env = append(os.Environ(), "DSH_HOME="+home)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), has) {
+		t.Fatalf("%s: %v; want exit status 0 and %q in:\n%s", line, err, has, out)
+	}
+}
+
+// examples say what the commands of each example print, in their order.
+var examples = map[string][]string{
+	"cordis-agent": {"Three items are open", "the model has new tools: open_items"},
+}
+
+// TestExamples runs the commands of each example's README, one after the other.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs the program")
+	}
+	folders, err := os.ReadDir(filepath.Join(root(), "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		t.Run(f.Name(), func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(root(), "examples", f.Name(), "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			prints := examples[f.Name()]
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			home, n := t.TempDir(), 0
+			for _, line := range shellLines(text) {
+				if n == len(prints) {
+					t.Fatalf("say in examples what this command prints: %s", line)
+				}
+				runLine(ctx, t, line, home, prints[n])
+				n++
+			}
+			if n < len(prints) {
+				t.Errorf("it has %d commands, announced are %d", n, len(prints))
+			}
+		})
+	}
+}
+
+// shellLines are the lines of the blocks that a reader types.
+func shellLines(text []byte) []string {
+	var lines []string
+	for _, block := range fenced.FindAllSubmatch(text, -1) {
+		if string(block[1]) != "sh" {
+			continue
+		}
+		for line := range strings.Lines(string(block[2])) {
+			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(line), "$ "))
+		}
+	}
+	return lines
 }
