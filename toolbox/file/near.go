@@ -16,6 +16,7 @@ const (
 	nearPlaces = 3
 	nearLines  = 8    // of one place
 	nearScore  = 0.45 // the least likeness
+	nearBest   = 0.7  // and the least part of that of the best
 )
 
 // near is a place in a text that is like what was looked for.
@@ -38,14 +39,14 @@ func nearest(text, old string) []near {
 	marks := make([]letters, shown)
 	weight := 0.0
 	for k, line := range want {
-		want[k] = strings.TrimSpace(line)
+		want[k] = spaced(line)
 		marks[k] = lettersOf(want[k])
 		weight += float64(len(want[k]))
 	}
 	have := strings.Split(text, "\n")
 	scores := make([]float64, len(have))
 	for i, line := range have {
-		line = strings.TrimSpace(line)
+		line = spaced(line)
 		if line == "" {
 			continue
 		}
@@ -60,6 +61,9 @@ func nearest(text, old string) []near {
 	}
 	return pick(have, scores, shown)
 }
+
+// spaced makes all white space of a line one space, and none at its ends.
+func spaced(line string) string { return strings.Join(strings.Fields(line), " ") }
 
 // pick takes the best places that do not overlap.
 func pick(have []string, scores []float64, shown int) []near {
@@ -78,7 +82,7 @@ func pick(have []string, scores []float64, shown int) []near {
 	var out []near
 	for _, n := range best {
 		overlaps := slices.ContainsFunc(out, func(o near) bool { return max(o.line-n.line, n.line-o.line) < shown })
-		if overlaps || len(out) > 0 && out[0].space && !n.space {
+		if overlaps || n.score < nearBest*best[0].score || best[0].space && !n.space {
 			continue
 		}
 		n.lines = have[n.line-1 : min(n.line-1+shown, len(have))]
