@@ -114,7 +114,11 @@ func (w *work) turn(ctx context.Context) error {
 	case err := <-idle:
 		return err
 	case <-grace.C:
-		return errors.New("the turn did not end when it was cancelled; it is repaired when the session is resumed")
+		status := command.Failure
+		if ctx.Err() != nil {
+			status = exitInterrupted
+		}
+		return &command.StatusError{Status: status, Err: errors.New("what the turn ran did not end in time when it was cancelled, and is left; a resume tells the model")}
 	}
 }
 
@@ -136,7 +140,7 @@ func (w *work) end(ctx context.Context, events *follower) {
 	bounded := func(d time.Duration, do func(context.Context) error, what string) {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 		defer cancel()
-		if err := do(end); err != nil {
+		if err := do(end); err != nil && ctx.Err() == nil { // of an interruption the summary tells
 			fmt.Fprintf(w.s.Err, "dsh: %s: %v\n", what, err)
 		}
 	}
@@ -149,7 +153,11 @@ func (w *work) end(ctx context.Context, events *follower) {
 	events.wait(ctx)
 	w.desk.over(ctx)
 	if w.root != nil {
-		command.Stop(w.root, w.s.Err)
+		messages := io.Writer(w.s.Err)
+		if ctx.Err() != nil {
+			messages = io.Discard
+		}
+		command.Stop(w.root, messages)
 	}
 }
 
