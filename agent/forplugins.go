@@ -227,6 +227,11 @@ func (k *asks) model(who owner, now time.Time) (done func(), err error) {
 		if k.models == nil {
 			k.models = map[string]*modelAsks{}
 		}
+		for name, other := range k.models { // plugins come and go
+			if other.running == 0 && now.Sub(other.last) > time.Minute {
+				delete(k.models, name)
+			}
+		}
 		m = &modelAsks{tokens: limits.ModelAskRate, last: now}
 		k.models[who.name] = m
 	}
