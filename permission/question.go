@@ -123,7 +123,7 @@ func (a *act) commandDetail() string {
 }
 
 // injectList finds what the code of a plugin says that it injects.
-var injectList = regexp.MustCompile(`\binject\s*[:=]\s*(\[[^\[\]]{0,4000}\]|\{[^{}]{0,4000}\})`)
+var injectList = regexp.MustCompile(`\binject\s*[:=]\s*(\[[^\[\]]{0,1000}\]|\{[^{}]{0,1000}\}|'[^'\n]{0,100}'|"[^"\n]{0,100}")`)
 
 var injectWord = regexp.MustCompile(`\binject\b`)
 

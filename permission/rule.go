@@ -180,6 +180,9 @@ func (r Rule) urlMatches(url string) bool {
 		return false
 	}
 	host, path := splitHost(rest)
+	if path == "" {
+		path = "/"
+	}
 	wantScheme, want := "*", r.arg
 	if s, after, ok := strings.Cut(r.arg, "://"); ok {
 		wantScheme, want = s, after
