@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -107,8 +108,8 @@ func TestFaults(t *testing.T) {
 		want    want
 	}{
 		"slow": {func(w wire) []http.HandlerFunc {
-			whole := w.says(word)
-			return []http.HandlerFunc{slowly(idle/5, bytes.SplitAfter(whole, []byte("\n\n"))...)}
+			whole := w.says(word) // takes longer than a stall
+			return []http.HandlerFunc{slowly(idle/10, slices.Collect(slices.Chunk(whole, len(whole)/12))...)}
 		}, want{text: word, requests: 1}},
 		"half_a_rune": {func(w wire) []http.HandlerFunc {
 			whole := w.says(word)

@@ -13,7 +13,7 @@ import (
 )
 
 // idle is when a stream of these tests counts as stalled.
-const idle = 500 * time.Millisecond
+const idle = time.Second
 
 // A wire is how a provider streams.
 type wire struct {
