@@ -3,7 +3,6 @@ package selfmod
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
@@ -58,7 +57,7 @@ func eventOne(name string) (string, error) {
 		}
 		near := didYouMean(name, names)
 		if near == "" {
-			near = "; there are " + strings.Join(names, ", ")
+			near = "; there are " + listed(names, 150) + `, which cordis_inspect what:"events" shows`
 		}
 		return "", fmt.Errorf("no catalogued event named %q%s", plain.Name(name), near)
 	}

@@ -124,6 +124,16 @@ declare namespace dsh {
 
   /** What every ctx has. */
   interface Verbs {
+    /** Tells of every failure that ended a turn, and of failures that could not be logged. */
+    on(event: 'agent/error', listener: (failure: AgentFailure) => void, options?: boolean | ListenOptions): Disposer;
+    /** Tells that messages were taken from the inbox for a step. */
+    on(event: 'agent/inbox/claimed', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
+    /** Tells that waiting messages were dropped by a cancellation. */
+    on(event: 'agent/inbox/discarded', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
+    /** Tells that messages were put into the inbox. */
+    on(event: 'agent/inbox/inserted', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
+    /** Tells that a turn is about to begin, or that the agent is idle again. */
+    on(event: 'agent/status', listener: (statusChange: AgentStatusChange) => void, options?: boolean | ListenOptions): Disposer;
     /** Asks whether a command may start, after its request has been checked. Deny makes run and start reject with BASH_DENIED and the reason; ask puts it to a person. Also asked for the commands of the listener's own plugin. */
     on(event: 'bash/run-intent', listener: (run: Run, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Asks whether a part of a file may be replaced. */
@@ -138,6 +148,8 @@ declare namespace dsh {
     on(event: 'fs/remove-intent', listener: (removal: Removal, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Asks whether a whole file may be written. */
     on(event: 'fs/write-intent', listener: (write: Write, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    /** Makes the system prompt of its sections. Return next(), or a text of your own, which then is the system prompt. A plugin's listener that throws, is too late or returns no text is passed over. */
+    on(event: 'prompt/assemble', listener: (draft: PromptDraft, next: () => Promise<string>) => string | Promise<string>, options?: boolean | ListenOptions): Disposer;
     /** Tells that a tool came or went. It is not coalesced, and it reaches listeners of every scope. */
     on(event: 'tools/change', listener: (change: ToolChange) => void, options?: boolean | ListenOptions): Disposer;
     /** Wraps the body of a call that was allowed. A plugin's listener does not see the cordis tools. Return await next(), or a result of your own, whose value is validated and rendered again; what a listener throws is the result. */
@@ -152,6 +164,11 @@ declare namespace dsh {
     on(event: 'web/fetch-intent', listener: (pendingFetch: PendingFetch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Decides whether a search may be made. The innermost decision is to allow. */
     on(event: 'web/search-intent', listener: (pendingSearch: PendingSearch, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    once(event: 'agent/error', listener: (failure: AgentFailure) => void, options?: boolean | ListenOptions): Disposer;
+    once(event: 'agent/inbox/claimed', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
+    once(event: 'agent/inbox/discarded', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
+    once(event: 'agent/inbox/inserted', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
+    once(event: 'agent/status', listener: (statusChange: AgentStatusChange) => void, options?: boolean | ListenOptions): Disposer;
     once(event: 'bash/run-intent', listener: (run: Run, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'fs/edit-intent', listener: (editRequest: EditRequest, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'fs/mkdir-intent', listener: (newFolder: NewFolder, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
@@ -159,6 +176,7 @@ declare namespace dsh {
     once(event: 'fs/read-intent', listener: (read: Read, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'fs/remove-intent', listener: (removal: Removal, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     once(event: 'fs/write-intent', listener: (write: Write, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
+    once(event: 'prompt/assemble', listener: (draft: PromptDraft, next: () => Promise<string>) => string | Promise<string>, options?: boolean | ListenOptions): Disposer;
     once(event: 'tools/change', listener: (change: ToolChange) => void, options?: boolean | ListenOptions): Disposer;
     once(event: 'tools/execute', listener: (exec: ToolCall, next: () => Promise<ToolResult>) => ToolResult | Promise<ToolResult>, options?: boolean | ListenOptions): Disposer;
     once(event: 'tools/post-execute', listener: (exec: ToolCall, result: ToolResult, next: () => Promise<PostDecision>) => PostDecision | Promise<PostDecision>, options?: boolean | ListenOptions): Disposer;
@@ -182,20 +200,52 @@ declare namespace dsh {
 
   /** The services of the harness, by the names that inject takes. */
   interface Services {
+    /** Talks to your own agent: the one whose session you were mounted in. */
+    agents: AgentsService;
     /** Runs shell commands. */
     bash: BashService;
     /** Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). */
     fs: FsService;
     /** A small store of the plugin's own: nobody else sees it. */
     kv: KvService;
+    /** Asks the model of your own agent single questions, outside of the conversation: without tools, and without what was said before. */
+    llm: LlmService;
     /** Writes lines to the log of the program, which a person reads; console.log is for what you want to read yourself with cordis_inspect. */
     log: LogService;
+    /** Adds to what models are told. */
+    prompt: PromptService;
+    /** Reads your own session: the one that you were mounted in. */
+    sessions: SessionsService;
+    /** Shows the background tasks of your own session, such as commands that the model started with run_in_background, and can kill them. */
+    tasks: TasksService;
     /** Its methods are members of ctx. */
     timer: {};
     /** Adds tools, and reads which there are. */
     tools: ToolsService;
     /** Reads pages and searches. */
     web: WebService;
+  }
+
+  /** Talks to your own agent: the one whose session you were mounted in. The model reads what you say as a message that begins with your name. You may say 20 things in one turn and as many between two turns, and all plugins of the agent together 100 until the person speaks again; beyond that AGENTS_TOO_MANY is thrown, so that a plugin cannot keep an agent working for ever. Outside of a session everything throws AGENTS_NO_AGENT. */
+  interface AgentsService {
+    /**
+     * Adds a prompt: when the agent is idle it begins a turn with it, else the prompt waits until the turn that runs has ended. It returns when the prompt waits, not when the turn has ended. AGENTS_INVALID_TEXT, AGENTS_INBOX_FULL, AGENTS_TOO_MANY.
+     *
+     *   - text: what to do, at most 32,000 characters.
+     */
+    followup(text: string): Promise<void>;
+    /**
+     * Adds a message to the next step of the turn that runs, which goes on for it; when the agent is idle it begins a turn. Codes as with followup.
+     *
+     *   - text: what to change or to consider, at most 32,000 characters.
+     */
+    steer(text: string): Promise<void>;
+    /**
+     * Adds a message to the next step, of this turn or of a later one, and begins no turn: for what the model should know and need not act on. Codes as with followup.
+     *
+     *   - text: what to know, at most 32,000 characters.
+     */
+    inject(text: string): Promise<void>;
   }
 
   /** Runs shell commands. A command gets this program's environment without credentials, no terminal and no color, and is bound by no fs root. What it starts ends with it, or with your plugin. */
@@ -293,6 +343,21 @@ declare namespace dsh {
     keys(prefix?: string): Promise<string[]>;
   }
 
+  /** Asks the model of your own agent single questions, outside of the conversation: without tools, and without what was said before. Each request and its answer are logged in the session, and their tokens count as those of the session. Outside of a session ask throws AGENTS_NO_AGENT. */
+  interface LlmService {
+    /**
+     * Gives the model's answer to one request. It takes as long as the model does: a tool that awaits it should have a timeoutMs. 4 requests at a time and 30 a minute are allowed; it ends with the plugin.
+     *
+     * LLM_INVALID_REQUEST, LLM_BUSY (too many at a time), LLM_TOO_FAST (too many in a minute), LLM_SESSION_LIMIT (the session has used the tokens that it may), or the code of the provider's failure, such as RATE_LIMIT, AUTH, TIMEOUT, SERVER or CONTEXT_WINDOW_EXCEEDED.
+     *
+     *   - request: the prompt, or the whole request.
+     *   - options: a signal that ends it.
+     */
+    ask(request: string | AskRequest, options?: AskOptions): Promise<AskAnswer>;
+    /** Gives the models that the session's providers know by name. Ask takes the one that is current. */
+    models(): Promise<ModelInfo[]>;
+  }
+
   /** Writes lines to the log of the program, which a person reads; console.log is for what you want to read yourself with cordis_inspect. A message is cut at 2,000 characters; beyond 50 lines a second lines are dropped, and their number is logged. */
   interface LogService {
     /**
@@ -323,6 +388,52 @@ declare namespace dsh {
      *   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.
      */
     error(message: string, fields?: any): void;
+  }
+
+  /** Adds to what models are told. What you add is there from the next step on, and goes when the function that the method gives is called, or with you. A part that throws, is too late or too long is left out. */
+  interface PromptService {
+    /** Adds a part to the system prompt. Give section a text that rarely changes: each change makes the provider read everything anew. It throws where the name is taken. */
+    section(section: PromptSection): () => Promise<void>;
+    /** Adds a part to the runtime context, which is told as a message when it has changed: the place for what changes while the session goes on. It throws where the name of the section is taken. */
+    context(section: PromptSection): () => Promise<void>;
+    /** Makes {{name}} stand for what value gives, in texts of sections and contexts. It throws where name is taken or is not of the form [a-z][a-z0-9_]*. */
+    variable(name: string, value: (view: PromptView) => string | Promise<string>): () => Promise<void>;
+  }
+
+  /** Reads your own session: the one that you were mounted in. There is no way to others, and nothing can be changed. Outside of a session everything throws AGENTS_NO_AGENT. */
+  interface SessionsService {
+    /** Gives what is known of the session now. */
+    info(): Promise<SessionInfo>;
+    /**
+     * Gives the conversation as the model sees it now: what was compacted is there as its summary. Without options it gives the last 100 messages. SESSIONS_INVALID_OPTIONS.
+     *
+     *   - options: which messages.
+     */
+    messages(options?: MessagesOptions): Promise<MessagePage>;
+    /**
+     * Gives the log of the session: everything that happened, in its order. Call it again with from: next until done. SESSIONS_INVALID_OPTIONS.
+     *
+     *   - options: which events; all from the beginning by default, 100 at a time.
+     */
+    events(options?: EventsOptions): Promise<EventPage>;
+  }
+
+  /** Shows the background tasks of your own session, such as commands that the model started with run_in_background, and can kill them. Tasks are started by tools of the program alone. */
+  interface TasksService {
+    /** Gives the tasks that run, and the last of those that have ended, in the order in which they were started. */
+    list(): TaskInfo[];
+    /**
+     * Gives what a task wrote since your plugin last asked; the first time, what is still kept. It does not wait, and takes nothing away from the model. TASKS_UNKNOWN: there is no task of that id.
+     *
+     *   - id: such as t1.
+     */
+    output(id: string): TaskOutput;
+    /**
+     * Tells a task to end and returns at once; false if it had ended. The model is told when the task has ended. TASKS_UNKNOWN: there is no task of that id.
+     *
+     *   - id: such as t1.
+     */
+    kill(id: string): boolean;
   }
 
   /** Timers, as members of ctx itself: ctx.setTimeout(fn, 1000). They end with the plugin. ms is at most 2,147,483,647 (24.8 days). */
@@ -388,6 +499,77 @@ declare namespace dsh {
      */
     registerFetchProvider(id: string, fetch: (request: FetchRequest) => FetchResult | Promise<FetchResult>): () => Promise<void>;
   }
+
+  /** Something that went wrong in an agent. */
+  interface AgentFailure {
+    /** the session's id. */
+    session: string;
+    /** the turn in which it happened, 0 for none. */
+    turn?: number;
+    /** the step in which it happened, 0 for none. */
+    step?: number;
+    /** Says what went wrong. */
+    message: string;
+    /** stable, such as RATE_LIMIT. */
+    code?: string;
+  }
+
+  /** Tells of messages that came into the inbox or left it. */
+  interface AgentInboxChange {
+    /** the session's id. */
+    session: string;
+    /** the list that changed. */
+    target: 'next-turn' | 'next-step';
+    /** those of the messages, in their order. */
+    ids: string[];
+  }
+
+  /** A change of an agent's status. */
+  interface AgentStatusChange {
+    /** the session's id. */
+    session: string;
+    /** the new status. */
+    status: 'idle' | 'running';
+  }
+
+  /** The model's answer. */
+  interface AskAnswer {
+    /** what it says, without its thinking. */
+    text: string;
+    /** Tells that the answer was cut at maxTokens. */
+    truncated?: boolean;
+    /** what it took. */
+    usage: TokenUsage;
+  }
+
+  /** One message of a conversation. */
+  interface AskMessage {
+    /** Says who speaks. */
+    role: 'user' | 'assistant';
+    /** what is said. */
+    text: string;
+  }
+
+  /** The parts of a request beside the question. */
+  interface AskOptions {
+    /** Ends the request. */
+    signal?: AbortSignal;
+  }
+
+  /** A question to the model: prompt or messages. */
+  interface AskRequest {
+    /** what to answer. */
+    prompt?: string;
+    /** a conversation to answer instead, at most 100, of which the last is of the user. */
+    messages?: AskMessage[];
+    /** the system prompt; there is none by default. */
+    system?: string;
+    /** the most tokens of the answer, thinking included: 1 to 32,768. The default is 4,096. */
+    maxTokens?: number;
+  }
+
+  /** Says who speaks. */
+  type AskRole = 'user' | 'assistant';
 
   /** Tells what content is. */
   type BodyKind = 'html' | 'text';
@@ -497,6 +679,26 @@ declare namespace dsh {
   /** What is at a path. */
   type EntryType = 'file' | 'directory' | 'symlink' | 'other';
 
+  /** A part of the log. */
+  interface EventPage {
+    /** the events in their order. */
+    events: SessionEvent[];
+    /** where to go on, as from. */
+    next: number;
+    /** Tells that the log had no more. */
+    done: boolean;
+  }
+
+  /** Say which events. */
+  interface EventsOptions {
+    /** the seq of the first one, counted from the end if it is negative. The default is 0, the beginning. */
+    from?: number;
+    /** the most events, 1 to 1,000; the default is 100. A page may have fewer: it has at most 1 MiB. */
+    limit?: number;
+    /** those to give, such as tool/call and turn/end. By default it is all but assistant/chunk, the pieces of answers. */
+    types?: string[];
+  }
+
   /** The body of a page. */
   interface FetchBody {
     /** html, or text for everything else. */
@@ -577,6 +779,9 @@ declare namespace dsh {
     signal?: AbortSignal;
   }
 
+  /** Names one of the two lists of the inbox. */
+  type InboxTarget = 'next-turn' | 'next-step';
+
   /** What stat tells. */
   interface Info {
     /** what is there. */
@@ -589,12 +794,46 @@ declare namespace dsh {
     version: string;
   }
 
+  /** A part of the conversation. */
+  interface MessagePage {
+    /** the messages in their order. */
+    messages: SessionMessage[];
+    /** the index of the first of them. */
+    from: number;
+    /** how many messages the conversation has. */
+    total: number;
+  }
+
+  /** Say which messages. */
+  interface MessagesOptions {
+    /** the index of the first one, counted from the end if it is negative. The default is the last ones. */
+    from?: number;
+    /** the most messages, 1 to 1,000; the default is 100. */
+    limit?: number;
+  }
+
   /** Say what a new folder needs. */
   interface MkdirOptions {
     /** Makes missing parents too, and takes a folder that is there already. */
     recursive?: boolean;
     /** Ends the call with FS_ABORTED. */
     signal?: AbortSignal;
+  }
+
+  /** What is known of a model. */
+  interface ModelInfo {
+    /** the provider's name. */
+    provider: string;
+    /** the model's name. */
+    model: string;
+    /** Tells that the agent asks this one. */
+    current?: boolean;
+    /** how many tokens a request may have; absent where not known. */
+    contextWindow?: number;
+    /** how many tokens an answer may have by default; absent where the provider decides. */
+    maxTokens?: number;
+    /** Tells whether it takes images. */
+    images: boolean;
   }
 
   /** A folder that someone wants to make. */
@@ -688,6 +927,40 @@ declare namespace dsh {
   /** Where a started command stands. */
   type ProcessStatus = 'running' | 'completed' | 'killed';
 
+  /** A system prompt before it is one text. */
+  interface PromptDraft {
+    /** what is known of the request, by name: provider, model, cwd. */
+    values: Record<string, string>;
+    /** its parts, in their order. */
+    sections: PromptPart[];
+  }
+
+  /** One rendered section of a Draft. */
+  interface PromptPart {
+    /** the section's. */
+    name: string;
+    /** what it says. */
+    text: string;
+  }
+
+  /** One part of the system prompt, or of the runtime context. It has a text or render. */
+  interface PromptSection {
+    /** Identifies it, such as "notes:style"; 1 to 80 characters. */
+    name: string;
+    /** Says where it stands: lower ones come first. The default is 0; harness:identity is at -100, guidance of tools at 100 to 199. */
+    order?: number;
+    /** what it says, at most 64 KiB. {{name}} in it is replaced by the value of a variable: provider, model, cwd, or one that is registered. */
+    text?: string;
+    /** Gives what it says now, "" for nothing. It is asked for each request, has 3 seconds, and must give the same text as long as nothing has changed. */
+    render?: (v: PromptView) => string | Promise<string>;
+  }
+
+  /** For whom a text is made. */
+  interface PromptView {
+    /** what is known of the request, by name: provider, model, cwd. */
+    values: Record<string, string>;
+  }
+
   /** What someone wants to read. */
   interface Read {
     /** the file or folder; of a glob, the folder where the search starts. */
@@ -761,6 +1034,8 @@ declare namespace dsh {
     workdir: string;
     /** Says that it comes from start, not from run. */
     background: boolean;
+    /** what is set on top of the environment. */
+    env?: Record<string, string>;
     /** the id of the mount that runs it, such as dyn-3; empty: the program itself. */
     by: string;
   }
@@ -843,6 +1118,80 @@ declare namespace dsh {
     publishedAt?: string;
   }
 
+  /** A tool call of the model. */
+  interface SessionCall {
+    /** Names it; the result has the same. */
+    id: string;
+    /** the tool's. */
+    name: string;
+    /** the JSON text that the model wrote, at most 20,000 characters. */
+    arguments: string;
+  }
+
+  /** One event of the log. */
+  interface SessionEvent {
+    /** its place in the log, from 0. */
+    seq: number;
+    /** Says what happened, such as turn/start. */
+    type: string;
+    /** when, in Unix milliseconds. */
+    time: number;
+    /** what it tells, an object. Absent if it is larger than 256 KiB, or has an integer beyond 2^53. */
+    data?: any;
+  }
+
+  /** Tells of a session. */
+  interface SessionInfo {
+    /** the session's id. */
+    id: string;
+    /** its title; "" if it has none yet. */
+    title: string;
+    /** its working directory. */
+    cwd: string;
+    /** when it began, in Unix milliseconds. */
+    createdAt: number;
+    /** the id of the session that this one was forked from. */
+    parentSession?: string;
+    /** the provider of the model that is asked. */
+    provider: string;
+    /** the model that is asked. */
+    model: string;
+    /** how many tokens a request may have; absent where not known. */
+    contextWindow?: number;
+    /** the number of turns so far, the one that runs included. */
+    turns: number;
+    /** Tells whether a turn runs. */
+    running: boolean;
+    /** the number of messages that the model sees. */
+    messages: number;
+    /** the number of events in the log. */
+    events: number;
+    /** what all requests took so far, those of plugins too. */
+    usage: TokenUsage;
+  }
+
+  /** One message of the conversation. */
+  interface SessionMessage {
+    /** the event that it is from. */
+    seq: number;
+    /** user or assistant; results of tools are of the user. */
+    role: string;
+    /** Says who made it: user, model, tool or plugin. */
+    source: string;
+    /** the name of the plugin that made it. */
+    plugin?: string;
+    /** what it says, without the model's thinking; of a result what the model read. At most 20,000 characters. */
+    text: string;
+    /** Tells that text was cut. */
+    truncated?: boolean;
+    /** the tool calls of an answer. */
+    calls?: SessionCall[];
+    /** the id of the call that a result answers. */
+    callId?: string;
+    /** Tells that a result is an error. */
+    isError?: boolean;
+  }
+
   /** A resolved command. */
   interface Spec {
     /** the command line. */
@@ -860,6 +1209,9 @@ declare namespace dsh {
     /** what reads the command line: bash, or sh where there is no bash. */
     shell: string;
   }
+
+  /** Says what an agent does. */
+  type Status = 'idle' | 'running';
 
   /** What a command wrote to one of its streams. */
   interface Stream {
@@ -881,6 +1233,57 @@ declare namespace dsh {
     displayPath: string;
     /** absolute, with links resolved. */
     path: string;
+  }
+
+  /** What is known of a task. */
+  interface TaskInfo {
+    /** Names the task in its session: t1. */
+    id: string;
+    /** what sort of work it is, such as bash. */
+    kind: string;
+    /** Says in a line what it does, such as the command. */
+    label: string;
+    /** running, completed, failed or killed. */
+    status: 'running' | 'completed' | 'failed' | 'killed';
+    /** Says how it ended, such as exit code 1; empty while it runs. */
+    detail?: string;
+    /** when it was started, in milliseconds since 1970. */
+    startedAt: number;
+    /** when it ended, in milliseconds since 1970; absent while it runs. */
+    endedAt?: number;
+  }
+
+  /** What a task wrote since its reader last looked. */
+  interface TaskOutput {
+    /** the task, as it was just before its output was read. */
+    task: TaskInfo;
+    /** the output; the oldest part, if there is more. */
+    text: string;
+    /** how many bytes are left to read at once. */
+    more?: number;
+    /** how many bytes before text are gone, because nobody read them in time. */
+    lost?: number;
+    /** Hold the output from its beginning, if it became long. */
+    files?: string[];
+  }
+
+  /** Where a task stands. */
+  type TaskStatus = 'running' | 'completed' | 'failed' | 'killed';
+
+  /** Counts tokens; each one is in one of the counts. They are 0 where the provider does not say. */
+  interface TokenUsage {
+    /** those of the input that no cache knew. */
+    inputTokens: number;
+    /** those of the answer, without thinking. */
+    outputTokens: number;
+    /** those of the input that came from a cache. */
+    cacheReadTokens: number;
+    /** those of the input that went into a cache. */
+    cacheWriteTokens: number;
+    /** those of the thinking. */
+    reasoningTokens: number;
+    /** the sum of the counts. */
+    totalTokens: number;
   }
 
   /** A call as listeners of plugins see it. */

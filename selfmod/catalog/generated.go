@@ -5,6 +5,55 @@ package catalog
 // Services are the services that plugins may inject, sorted by key.
 var Services = []Service{
 	{
+		Key:     "agents",
+		Summary: "Talks to your own agent: the one whose session you were mounted in.",
+		Doc:     "Talks to your own agent: the one whose session you were mounted in. The model reads what you say as a message that begins with your name. You may say 20 things in one turn and as many between two turns, and all plugins of the agent together 100 until the person speaks again; beyond that AGENTS_TOO_MANY is thrown, so that a plugin cannot keep an agent working for ever. Outside of a session everything throws AGENTS_NO_AGENT.",
+		Methods: []Method{
+			{
+				Name: "followup",
+				Go:   "Followup",
+				Kind: "async",
+				Params: []Param{
+					{Name: "text", Type: "string", Doc: "what to do, at most 32,000 characters."},
+				},
+				Result:    "void",
+				Signature: "followup(text: string): Promise<void>",
+				Summary:   "Adds a prompt: when the agent is idle it begins a turn with it, else the prompt waits until the turn that runs has ended.",
+				Doc: `Adds a prompt: when the agent is idle it begins a turn with it, else the prompt waits until the turn that runs has ended. It returns when the prompt waits, not when the turn has ended. AGENTS_INVALID_TEXT, AGENTS_INBOX_FULL, AGENTS_TOO_MANY.
+
+  - text: what to do, at most 32,000 characters.`,
+			},
+			{
+				Name: "steer",
+				Go:   "Steer",
+				Kind: "async",
+				Params: []Param{
+					{Name: "text", Type: "string", Doc: "what to change or to consider, at most 32,000 characters."},
+				},
+				Result:    "void",
+				Signature: "steer(text: string): Promise<void>",
+				Summary:   "Adds a message to the next step of the turn that runs, which goes on for it; when the agent is idle it begins a turn.",
+				Doc: `Adds a message to the next step of the turn that runs, which goes on for it; when the agent is idle it begins a turn. Codes as with followup.
+
+  - text: what to change or to consider, at most 32,000 characters.`,
+			},
+			{
+				Name: "inject",
+				Go:   "Inject",
+				Kind: "async",
+				Params: []Param{
+					{Name: "text", Type: "string", Doc: "what to know, at most 32,000 characters."},
+				},
+				Result:    "void",
+				Signature: "inject(text: string): Promise<void>",
+				Summary:   "Adds a message to the next step, of this turn or of a later one, and begins no turn: for what the model should know and need not act on.",
+				Doc: `Adds a message to the next step, of this turn or of a later one, and begins no turn: for what the model should know and need not act on. Codes as with followup.
+
+  - text: what to know, at most 32,000 characters.`,
+			},
+		},
+	},
+	{
 		Key:     "bash",
 		Summary: "Runs shell commands.",
 		Doc:     "Runs shell commands. A command gets this program's environment without credentials, no terminal and no color, and is bound by no fs root. What it starts ends with it, or with your plugin.",
@@ -310,6 +359,40 @@ callback gets the changes; an error of it is logged.`,
 		},
 	},
 	{
+		Key:     "llm",
+		Summary: "Asks the model of your own agent single questions, outside of the conversation: without tools, and without what was said before.",
+		Doc:     "Asks the model of your own agent single questions, outside of the conversation: without tools, and without what was said before. Each request and its answer are logged in the session, and their tokens count as those of the session. Outside of a session ask throws AGENTS_NO_AGENT.",
+		Methods: []Method{
+			{
+				Name: "ask",
+				Go:   "Ask",
+				Kind: "async",
+				Params: []Param{
+					{Name: "request", Type: "string | AskRequest", Doc: "the prompt, or the whole request."},
+					{Name: "options", Type: "AskOptions", Optional: true, Doc: "a signal that ends it."},
+				},
+				Result:    "AskAnswer",
+				Signature: "ask(request: string | AskRequest, options?: AskOptions): Promise<AskAnswer>",
+				Summary:   "Gives the model's answer to one request.",
+				Doc: `Gives the model's answer to one request. It takes as long as the model does: a tool that awaits it should have a timeoutMs. 4 requests at a time and 30 a minute are allowed; it ends with the plugin.
+
+LLM_INVALID_REQUEST, LLM_BUSY (too many at a time), LLM_TOO_FAST (too many in a minute), LLM_SESSION_LIMIT (the session has used the tokens that it may), or the code of the provider's failure, such as RATE_LIMIT, AUTH, TIMEOUT, SERVER or CONTEXT_WINDOW_EXCEEDED.
+
+  - request: the prompt, or the whole request.
+  - options: a signal that ends it.`,
+			},
+			{
+				Name:      "models",
+				Go:        "Models",
+				Kind:      "async",
+				Result:    "ModelInfo[]",
+				Signature: "models(): Promise<ModelInfo[]>",
+				Summary:   "Gives the models that the session's providers know by name.",
+				Doc:       "Gives the models that the session's providers know by name. Ask takes the one that is current.",
+			},
+		},
+	},
+	{
 		Key:     "log",
 		Summary: "Writes lines to the log of the program, which a person reads; console.log is for what you want to read yourself with cordis_inspect.",
 		Doc:     "Writes lines to the log of the program, which a person reads; console.log is for what you want to read yourself with cordis_inspect. A message is cut at 2,000 characters; beyond 50 lines a second lines are dropped, and their number is logged.",
@@ -377,6 +460,138 @@ callback gets the changes; an error of it is logged.`,
 
   - message: what happened.
   - fields: an object whose members are shown behind the message; another value, such as an error, is shown as value.`,
+			},
+		},
+	},
+	{
+		Key:     "prompt",
+		Summary: "Adds to what models are told.",
+		Doc:     "Adds to what models are told. What you add is there from the next step on, and goes when the function that the method gives is called, or with you. A part that throws, is too late or too long is left out.",
+		Methods: []Method{
+			{
+				Name: "section",
+				Go:   "Section",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "section", Type: "PromptSection"},
+				},
+				Result:    "() => Promise<void>",
+				Signature: "section(section: PromptSection): () => Promise<void>",
+				Summary:   "Adds a part to the system prompt.",
+				Doc:       "Adds a part to the system prompt. Give section a text that rarely changes: each change makes the provider read everything anew. It throws where the name is taken.",
+			},
+			{
+				Name: "context",
+				Go:   "Context",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "section", Type: "PromptSection"},
+				},
+				Result:    "() => Promise<void>",
+				Signature: "context(section: PromptSection): () => Promise<void>",
+				Summary:   "Adds a part to the runtime context, which is told as a message when it has changed: the place for what changes while the session goes on.",
+				Doc:       "Adds a part to the runtime context, which is told as a message when it has changed: the place for what changes while the session goes on. It throws where the name of the section is taken.",
+			},
+			{
+				Name: "variable",
+				Go:   "Variable",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "name", Type: "string"},
+					{Name: "value", Type: "(view: PromptView) => string | Promise<string>"},
+				},
+				Result:    "() => Promise<void>",
+				Signature: "variable(name: string, value: (view: PromptView) => string | Promise<string>): () => Promise<void>",
+				Summary:   "Makes {{name}} stand for what value gives, in texts of sections and contexts.",
+				Doc:       "Makes {{name}} stand for what value gives, in texts of sections and contexts. It throws where name is taken or is not of the form [a-z][a-z0-9_]*.",
+			},
+		},
+	},
+	{
+		Key:     "sessions",
+		Summary: "Reads your own session: the one that you were mounted in.",
+		Doc:     "Reads your own session: the one that you were mounted in. There is no way to others, and nothing can be changed. Outside of a session everything throws AGENTS_NO_AGENT.",
+		Methods: []Method{
+			{
+				Name:      "info",
+				Go:        "Info",
+				Kind:      "async",
+				Result:    "SessionInfo",
+				Signature: "info(): Promise<SessionInfo>",
+				Summary:   "Gives what is known of the session now.",
+				Doc:       "Gives what is known of the session now.",
+			},
+			{
+				Name: "messages",
+				Go:   "Messages",
+				Kind: "async",
+				Params: []Param{
+					{Name: "options", Type: "MessagesOptions", Optional: true, Doc: "which messages."},
+				},
+				Result:    "MessagePage",
+				Signature: "messages(options?: MessagesOptions): Promise<MessagePage>",
+				Summary:   "Gives the conversation as the model sees it now: what was compacted is there as its summary.",
+				Doc: `Gives the conversation as the model sees it now: what was compacted is there as its summary. Without options it gives the last 100 messages. SESSIONS_INVALID_OPTIONS.
+
+  - options: which messages.`,
+			},
+			{
+				Name: "events",
+				Go:   "Events",
+				Kind: "async",
+				Params: []Param{
+					{Name: "options", Type: "EventsOptions", Optional: true, Doc: "which events; all from the beginning by default, 100 at a time."},
+				},
+				Result:    "EventPage",
+				Signature: "events(options?: EventsOptions): Promise<EventPage>",
+				Summary:   "Gives the log of the session: everything that happened, in its order.",
+				Doc: `Gives the log of the session: everything that happened, in its order. Call it again with from: next until done. SESSIONS_INVALID_OPTIONS.
+
+  - options: which events; all from the beginning by default, 100 at a time.`,
+			},
+		},
+	},
+	{
+		Key:     "tasks",
+		Summary: "Shows the background tasks of your own session, such as commands that the model started with run_in_background, and can kill them.",
+		Doc:     "Shows the background tasks of your own session, such as commands that the model started with run_in_background, and can kill them. Tasks are started by tools of the program alone.",
+		Methods: []Method{
+			{
+				Name:      "list",
+				Go:        "List",
+				Kind:      "sync",
+				Result:    "TaskInfo[]",
+				Signature: "list(): TaskInfo[]",
+				Summary:   "Gives the tasks that run, and the last of those that have ended, in the order in which they were started.",
+				Doc:       "Gives the tasks that run, and the last of those that have ended, in the order in which they were started.",
+			},
+			{
+				Name: "output",
+				Go:   "Output",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "id", Type: "string", Doc: "such as t1."},
+				},
+				Result:    "TaskOutput",
+				Signature: "output(id: string): TaskOutput",
+				Summary:   "Gives what a task wrote since your plugin last asked; the first time, what is still kept.",
+				Doc: `Gives what a task wrote since your plugin last asked; the first time, what is still kept. It does not wait, and takes nothing away from the model. TASKS_UNKNOWN: there is no task of that id.
+
+  - id: such as t1.`,
+			},
+			{
+				Name: "kill",
+				Go:   "Kill",
+				Kind: "sync",
+				Params: []Param{
+					{Name: "id", Type: "string", Doc: "such as t1."},
+				},
+				Result:    "boolean",
+				Signature: "kill(id: string): boolean",
+				Summary:   "Tells a task to end and returns at once; false if it had ended.",
+				Doc: `Tells a task to end and returns at once; false if it had ended. The model is told when the task has ended. TASKS_UNKNOWN: there is no task of that id.
+
+  - id: such as t1.`,
 			},
 		},
 	},
@@ -562,6 +777,41 @@ interval(fn: () => void, ms: number): () => Promise<void>`,
 // Events are the events that plugins may listen to, sorted by name.
 var Events = []Event{
 	{
+		Name:      "agent/error",
+		Mode:      "emit",
+		Signature: "'agent/error'(failure: AgentFailure): void",
+		Summary:   "Tells of every failure that ended a turn, and of failures that could not be logged.",
+		Doc:       "Tells of every failure that ended a turn, and of failures that could not be logged.",
+	},
+	{
+		Name:      "agent/inbox/claimed",
+		Mode:      "emit",
+		Signature: "'agent/inbox/claimed'(inboxChange: AgentInboxChange): void",
+		Summary:   "Tells that messages were taken from the inbox for a step.",
+		Doc:       "Tells that messages were taken from the inbox for a step.",
+	},
+	{
+		Name:      "agent/inbox/discarded",
+		Mode:      "emit",
+		Signature: "'agent/inbox/discarded'(inboxChange: AgentInboxChange): void",
+		Summary:   "Tells that waiting messages were dropped by a cancellation.",
+		Doc:       "Tells that waiting messages were dropped by a cancellation.",
+	},
+	{
+		Name:      "agent/inbox/inserted",
+		Mode:      "emit",
+		Signature: "'agent/inbox/inserted'(inboxChange: AgentInboxChange): void",
+		Summary:   "Tells that messages were put into the inbox.",
+		Doc:       "Tells that messages were put into the inbox.",
+	},
+	{
+		Name:      "agent/status",
+		Mode:      "emit",
+		Signature: "'agent/status'(statusChange: AgentStatusChange): void",
+		Summary:   "Tells that a turn is about to begin, or that the agent is idle again.",
+		Doc:       "Tells that a turn is about to begin, or that the agent is idle again.",
+	},
+	{
 		Name:      "bash/run-intent",
 		Mode:      "waterfall",
 		Signature: "'bash/run-intent'(run: Run, next: () => Promise<Decision>): Decision | Promise<Decision>",
@@ -609,6 +859,13 @@ var Events = []Event{
 		Signature: "'fs/write-intent'(write: Write, next: () => Promise<Decision>): Decision | Promise<Decision>",
 		Summary:   "Asks whether a whole file may be written.",
 		Doc:       "Asks whether a whole file may be written.",
+	},
+	{
+		Name:      "prompt/assemble",
+		Mode:      "waterfall",
+		Signature: "'prompt/assemble'(draft: PromptDraft, next: () => Promise<string>): string | Promise<string>",
+		Summary:   "Makes the system prompt of its sections.",
+		Doc:       "Makes the system prompt of its sections. Return next(), or a text of your own, which then is the system prompt. A plugin's listener that throws, is too late or returns no text is passed over.",
 	},
 	{
 		Name:      "tools/change",
@@ -663,6 +920,109 @@ var Events = []Event{
 
 // Types are the types that signatures mention, sorted by name.
 var Types = []Type{
+	{
+		Name: "AgentFailure",
+		Declaration: `/** Something that went wrong in an agent. */
+interface AgentFailure {
+  /** the session's id. */
+  session: string;
+  /** the turn in which it happened, 0 for none. */
+  turn?: number;
+  /** the step in which it happened, 0 for none. */
+  step?: number;
+  /** Says what went wrong. */
+  message: string;
+  /** stable, such as RATE_LIMIT. */
+  code?: string;
+}`,
+		Short: "AgentFailure { session: string; turn?: number; step?: number; message: string; code?: string }",
+		Doc:   "Something that went wrong in an agent.",
+	},
+	{
+		Name: "AgentInboxChange",
+		Declaration: `/** Tells of messages that came into the inbox or left it. */
+interface AgentInboxChange {
+  /** the session's id. */
+  session: string;
+  /** the list that changed. */
+  target: 'next-turn' | 'next-step';
+  /** those of the messages, in their order. */
+  ids: string[];
+}`,
+		Short: "AgentInboxChange { session: string; target: 'next-turn' | 'next-step'; ids: string[] }",
+		Doc:   "Tells of messages that came into the inbox or left it.",
+	},
+	{
+		Name: "AgentStatusChange",
+		Declaration: `/** A change of an agent's status. */
+interface AgentStatusChange {
+  /** the session's id. */
+  session: string;
+  /** the new status. */
+  status: 'idle' | 'running';
+}`,
+		Short: "AgentStatusChange { session: string; status: 'idle' | 'running' }",
+		Doc:   "A change of an agent's status.",
+	},
+	{
+		Name: "AskAnswer",
+		Declaration: `/** The model's answer. */
+interface AskAnswer {
+  /** what it says, without its thinking. */
+  text: string;
+  /** Tells that the answer was cut at maxTokens. */
+  truncated?: boolean;
+  /** what it took. */
+  usage: TokenUsage;
+}`,
+		Short: "AskAnswer { text: string; truncated?: boolean; usage: TokenUsage }",
+		Doc:   "The model's answer.",
+	},
+	{
+		Name: "AskMessage",
+		Declaration: `/** One message of a conversation. */
+interface AskMessage {
+  /** Says who speaks. */
+  role: 'user' | 'assistant';
+  /** what is said. */
+  text: string;
+}`,
+		Short: "AskMessage { role: 'user' | 'assistant'; text: string }",
+		Doc:   "One message of a conversation.",
+	},
+	{
+		Name: "AskOptions",
+		Declaration: `/** The parts of a request beside the question. */
+interface AskOptions {
+  /** Ends the request. */
+  signal?: AbortSignal;
+}`,
+		Short: "AskOptions { signal?: AbortSignal }",
+		Doc:   "The parts of a request beside the question.",
+	},
+	{
+		Name: "AskRequest",
+		Declaration: `/** A question to the model: prompt or messages. */
+interface AskRequest {
+  /** what to answer. */
+  prompt?: string;
+  /** a conversation to answer instead, at most 100, of which the last is of the user. */
+  messages?: AskMessage[];
+  /** the system prompt; there is none by default. */
+  system?: string;
+  /** the most tokens of the answer, thinking included: 1 to 32,768. The default is 4,096. */
+  maxTokens?: number;
+}`,
+		Short: "AskRequest { prompt?: string; messages?: AskMessage[]; system?: string; maxTokens?: number }",
+		Doc:   "A question to the model: prompt or messages.",
+	},
+	{
+		Name: "AskRole",
+		Declaration: `/** Says who speaks. */
+type AskRole = 'user' | 'assistant';`,
+		Short: "AskRole = 'user' | 'assistant'",
+		Doc:   "Says who speaks.",
+	},
 	{
 		Name: "BodyKind",
 		Declaration: `/** Tells what content is. */
@@ -832,6 +1192,34 @@ type EntryType = 'file' | 'directory' | 'symlink' | 'other';`,
 		Doc:   "What is at a path.",
 	},
 	{
+		Name: "EventPage",
+		Declaration: `/** A part of the log. */
+interface EventPage {
+  /** the events in their order. */
+  events: SessionEvent[];
+  /** where to go on, as from. */
+  next: number;
+  /** Tells that the log had no more. */
+  done: boolean;
+}`,
+		Short: "EventPage { events: SessionEvent[]; next: number; done: boolean }",
+		Doc:   "A part of the log.",
+	},
+	{
+		Name: "EventsOptions",
+		Declaration: `/** Say which events. */
+interface EventsOptions {
+  /** the seq of the first one, counted from the end if it is negative. The default is 0, the beginning. */
+  from?: number;
+  /** the most events, 1 to 1,000; the default is 100. A page may have fewer: it has at most 1 MiB. */
+  limit?: number;
+  /** those to give, such as tool/call and turn/end. By default it is all but assistant/chunk, the pieces of answers. */
+  types?: string[];
+}`,
+		Short: "EventsOptions { from?: number; limit?: number; types?: string[] }",
+		Doc:   "Say which events.",
+	},
+	{
 		Name: "FetchBody",
 		Declaration: `/** The body of a page. */
 interface FetchBody {
@@ -940,6 +1328,13 @@ interface GlobOptions {
 		Doc:   "Narrow a search.",
 	},
 	{
+		Name: "InboxTarget",
+		Declaration: `/** Names one of the two lists of the inbox. */
+type InboxTarget = 'next-turn' | 'next-step';`,
+		Short: "InboxTarget = 'next-turn' | 'next-step'",
+		Doc:   "Names one of the two lists of the inbox.",
+	},
+	{
 		Name: "Info",
 		Declaration: `/** What stat tells. */
 interface Info {
@@ -956,6 +1351,32 @@ interface Info {
 		Doc:   "What stat tells.",
 	},
 	{
+		Name: "MessagePage",
+		Declaration: `/** A part of the conversation. */
+interface MessagePage {
+  /** the messages in their order. */
+  messages: SessionMessage[];
+  /** the index of the first of them. */
+  from: number;
+  /** how many messages the conversation has. */
+  total: number;
+}`,
+		Short: "MessagePage { messages: SessionMessage[]; from: number; total: number }",
+		Doc:   "A part of the conversation.",
+	},
+	{
+		Name: "MessagesOptions",
+		Declaration: `/** Say which messages. */
+interface MessagesOptions {
+  /** the index of the first one, counted from the end if it is negative. The default is the last ones. */
+  from?: number;
+  /** the most messages, 1 to 1,000; the default is 100. */
+  limit?: number;
+}`,
+		Short: "MessagesOptions { from?: number; limit?: number }",
+		Doc:   "Say which messages.",
+	},
+	{
 		Name: "MkdirOptions",
 		Declaration: `/** Say what a new folder needs. */
 interface MkdirOptions {
@@ -966,6 +1387,26 @@ interface MkdirOptions {
 }`,
 		Short: "MkdirOptions { recursive?: boolean; signal?: AbortSignal }",
 		Doc:   "Say what a new folder needs.",
+	},
+	{
+		Name: "ModelInfo",
+		Declaration: `/** What is known of a model. */
+interface ModelInfo {
+  /** the provider's name. */
+  provider: string;
+  /** the model's name. */
+  model: string;
+  /** Tells that the agent asks this one. */
+  current?: boolean;
+  /** how many tokens a request may have; absent where not known. */
+  contextWindow?: number;
+  /** how many tokens an answer may have by default; absent where the provider decides. */
+  maxTokens?: number;
+  /** Tells whether it takes images. */
+  images: boolean;
+}`,
+		Short: "ModelInfo { provider: string; model: string; current?: boolean; contextWindow?: number; maxTokens?: number; images: boolean }",
+		Doc:   "What is known of a model.",
 	},
 	{
 		Name: "NewFolder",
@@ -1155,6 +1596,56 @@ type ProcessStatus = 'running' | 'completed' | 'killed';`,
 		Doc:   "Where a started command stands.",
 	},
 	{
+		Name: "PromptDraft",
+		Declaration: `/** A system prompt before it is one text. */
+interface PromptDraft {
+  /** what is known of the request, by name: provider, model, cwd. */
+  values: Record<string, string>;
+  /** its parts, in their order. */
+  sections: PromptPart[];
+}`,
+		Short: "PromptDraft { values: Record<string, string>; sections: PromptPart[] }",
+		Doc:   "A system prompt before it is one text.",
+	},
+	{
+		Name: "PromptPart",
+		Declaration: `/** One rendered section of a Draft. */
+interface PromptPart {
+  /** the section's. */
+  name: string;
+  /** what it says. */
+  text: string;
+}`,
+		Short: "PromptPart { name: string; text: string }",
+		Doc:   "One rendered section of a Draft.",
+	},
+	{
+		Name: "PromptSection",
+		Declaration: `/** One part of the system prompt, or of the runtime context. It has a text or render. */
+interface PromptSection {
+  /** Identifies it, such as "notes:style"; 1 to 80 characters. */
+  name: string;
+  /** Says where it stands: lower ones come first. The default is 0; harness:identity is at -100, guidance of tools at 100 to 199. */
+  order?: number;
+  /** what it says, at most 64 KiB. {{name}} in it is replaced by the value of a variable: provider, model, cwd, or one that is registered. */
+  text?: string;
+  /** Gives what it says now, "" for nothing. It is asked for each request, has 3 seconds, and must give the same text as long as nothing has changed. */
+  render?: (v: PromptView) => string | Promise<string>;
+}`,
+		Short: "PromptSection { name: string; order?: number; text?: string; render?: (v: PromptView) => string | Promise<string> }",
+		Doc:   "One part of the system prompt, or of the runtime context. It has a text or render.",
+	},
+	{
+		Name: "PromptView",
+		Declaration: `/** For whom a text is made. */
+interface PromptView {
+  /** what is known of the request, by name: provider, model, cwd. */
+  values: Record<string, string>;
+}`,
+		Short: "PromptView { values: Record<string, string> }",
+		Doc:   "For whom a text is made.",
+	},
+	{
 		Name: "Read",
 		Declaration: `/** What someone wants to read. */
 interface Read {
@@ -1257,10 +1748,12 @@ interface Run {
   workdir: string;
   /** Says that it comes from start, not from run. */
   background: boolean;
+  /** what is set on top of the environment. */
+  env?: Record<string, string>;
   /** the id of the mount that runs it, such as dyn-3; empty: the program itself. */
   by: string;
 }`,
-		Short: "Run { command: string; workdir: string; background: boolean; by: string }",
+		Short: "Run { command: string; workdir: string; background: boolean; env?: Record<string, string>; by: string }",
 		Doc:   "A command that is about to start.",
 	},
 	{
@@ -1366,6 +1859,96 @@ interface SearchSource {
 		Doc:   "One page that was found.",
 	},
 	{
+		Name: "SessionCall",
+		Declaration: `/** A tool call of the model. */
+interface SessionCall {
+  /** Names it; the result has the same. */
+  id: string;
+  /** the tool's. */
+  name: string;
+  /** the JSON text that the model wrote, at most 20,000 characters. */
+  arguments: string;
+}`,
+		Short: "SessionCall { id: string; name: string; arguments: string }",
+		Doc:   "A tool call of the model.",
+	},
+	{
+		Name: "SessionEvent",
+		Declaration: `/** One event of the log. */
+interface SessionEvent {
+  /** its place in the log, from 0. */
+  seq: number;
+  /** Says what happened, such as turn/start. */
+  type: string;
+  /** when, in Unix milliseconds. */
+  time: number;
+  /** what it tells, an object. Absent if it is larger than 256 KiB, or has an integer beyond 2^53. */
+  data?: any;
+}`,
+		Short: "SessionEvent { seq: number; type: string; time: number; data?: any }",
+		Doc:   "One event of the log.",
+	},
+	{
+		Name: "SessionInfo",
+		Declaration: `/** Tells of a session. */
+interface SessionInfo {
+  /** the session's id. */
+  id: string;
+  /** its title; "" if it has none yet. */
+  title: string;
+  /** its working directory. */
+  cwd: string;
+  /** when it began, in Unix milliseconds. */
+  createdAt: number;
+  /** the id of the session that this one was forked from. */
+  parentSession?: string;
+  /** the provider of the model that is asked. */
+  provider: string;
+  /** the model that is asked. */
+  model: string;
+  /** how many tokens a request may have; absent where not known. */
+  contextWindow?: number;
+  /** the number of turns so far, the one that runs included. */
+  turns: number;
+  /** Tells whether a turn runs. */
+  running: boolean;
+  /** the number of messages that the model sees. */
+  messages: number;
+  /** the number of events in the log. */
+  events: number;
+  /** what all requests took so far, those of plugins too. */
+  usage: TokenUsage;
+}`,
+		Short: "SessionInfo { id: string; title: string; cwd: string; createdAt: number; parentSession?: string; provider: string; model: string; contextWindow?: number; turns: number; running: boolean; messages: number; events: number; usage: TokenUsage }",
+		Doc:   "Tells of a session.",
+	},
+	{
+		Name: "SessionMessage",
+		Declaration: `/** One message of the conversation. */
+interface SessionMessage {
+  /** the event that it is from. */
+  seq: number;
+  /** user or assistant; results of tools are of the user. */
+  role: string;
+  /** Says who made it: user, model, tool or plugin. */
+  source: string;
+  /** the name of the plugin that made it. */
+  plugin?: string;
+  /** what it says, without the model's thinking; of a result what the model read. At most 20,000 characters. */
+  text: string;
+  /** Tells that text was cut. */
+  truncated?: boolean;
+  /** the tool calls of an answer. */
+  calls?: SessionCall[];
+  /** the id of the call that a result answers. */
+  callId?: string;
+  /** Tells that a result is an error. */
+  isError?: boolean;
+}`,
+		Short: "SessionMessage { seq: number; role: string; source: string; plugin?: string; text: string; truncated?: boolean; calls?: SessionCall[]; callId?: string; isError?: boolean }",
+		Doc:   "One message of the conversation.",
+	},
+	{
 		Name: "Spec",
 		Declaration: `/** A resolved command. */
 interface Spec {
@@ -1386,6 +1969,13 @@ interface Spec {
 }`,
 		Short: "Spec { command: string; workdir: string; timeoutMs: number; stdoutMaxBytes: number; stdin?: string; env?: Record<string, string>; shell: string }",
 		Doc:   "A resolved command.",
+	},
+	{
+		Name: "Status",
+		Declaration: `/** Says what an agent does. */
+type Status = 'idle' | 'running';`,
+		Short: "Status = 'idle' | 'running'",
+		Doc:   "Says what an agent does.",
 	},
 	{
 		Name: "Stream",
@@ -1416,6 +2006,73 @@ interface Target {
 }`,
 		Short: "Target { targetKey: string; displayPath: string; path: string }",
 		Doc:   "One place in the file system, by whatever path it was named.",
+	},
+	{
+		Name: "TaskInfo",
+		Declaration: `/** What is known of a task. */
+interface TaskInfo {
+  /** Names the task in its session: t1. */
+  id: string;
+  /** what sort of work it is, such as bash. */
+  kind: string;
+  /** Says in a line what it does, such as the command. */
+  label: string;
+  /** running, completed, failed or killed. */
+  status: 'running' | 'completed' | 'failed' | 'killed';
+  /** Says how it ended, such as exit code 1; empty while it runs. */
+  detail?: string;
+  /** when it was started, in milliseconds since 1970. */
+  startedAt: number;
+  /** when it ended, in milliseconds since 1970; absent while it runs. */
+  endedAt?: number;
+}`,
+		Short: "TaskInfo { id: string; kind: string; label: string; status: 'running' | 'completed' | 'failed' | 'killed'; detail?: string; startedAt: number; endedAt?: number }",
+		Doc:   "What is known of a task.",
+	},
+	{
+		Name: "TaskOutput",
+		Declaration: `/** What a task wrote since its reader last looked. */
+interface TaskOutput {
+  /** the task, as it was just before its output was read. */
+  task: TaskInfo;
+  /** the output; the oldest part, if there is more. */
+  text: string;
+  /** how many bytes are left to read at once. */
+  more?: number;
+  /** how many bytes before text are gone, because nobody read them in time. */
+  lost?: number;
+  /** Hold the output from its beginning, if it became long. */
+  files?: string[];
+}`,
+		Short: "TaskOutput { task: TaskInfo; text: string; more?: number; lost?: number; files?: string[] }",
+		Doc:   "What a task wrote since its reader last looked.",
+	},
+	{
+		Name: "TaskStatus",
+		Declaration: `/** Where a task stands. */
+type TaskStatus = 'running' | 'completed' | 'failed' | 'killed';`,
+		Short: "TaskStatus = 'running' | 'completed' | 'failed' | 'killed'",
+		Doc:   "Where a task stands.",
+	},
+	{
+		Name: "TokenUsage",
+		Declaration: `/** Counts tokens; each one is in one of the counts. They are 0 where the provider does not say. */
+interface TokenUsage {
+  /** those of the input that no cache knew. */
+  inputTokens: number;
+  /** those of the answer, without thinking. */
+  outputTokens: number;
+  /** those of the input that came from a cache. */
+  cacheReadTokens: number;
+  /** those of the input that went into a cache. */
+  cacheWriteTokens: number;
+  /** those of the thinking. */
+  reasoningTokens: number;
+  /** the sum of the counts. */
+  totalTokens: number;
+}`,
+		Short: "TokenUsage { inputTokens: number; outputTokens: number; cacheReadTokens: number; cacheWriteTokens: number; reasoningTokens: number; totalTokens: number }",
+		Doc:   "Counts tokens; each one is in one of the counts. They are 0 where the provider does not say.",
 	},
 	{
 		Name: "ToolCall",
