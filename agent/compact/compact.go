@@ -58,7 +58,7 @@ func (p *plugin) before(ctx context.Context, plan agent.StepPlan, next func(cont
 	}
 	k := newCompactor(plan.Agent)
 	defer func() { p.from = k.s.Len() }()
-	if k.room.window == 0 {
+	if k.room.window == 0 || plan.Step == 1 && len(entry.Messages) == 0 { // there will be no request
 		return entry, nil
 	}
 	var adds int64
