@@ -14,6 +14,7 @@ import (
 	"github.com/dsh-go/dsh/prompt"
 	"github.com/dsh-go/dsh/prompt/workspace"
 	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/selfmod/notice"
 	"github.com/dsh-go/dsh/service/tasks"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/tool"
@@ -65,6 +66,9 @@ func Host(o Options) []*cordis.Plugin {
 // Agent are the rows of one agent: for agent.Options.Plugins.
 func Agent(o Options) []*cordis.Plugin {
 	plugins := append([]*cordis.Plugin{bind(o.Binding), workspace.Plugin(workspace.Config{Cwd: o.Cwd})}, Tools(o)...)
+	if o.Self {
+		plugins = append(plugins, notice.Plugin())
+	}
 	return append(plugins, compact.Plugin(), repeat.Plugin())
 }
 
