@@ -304,7 +304,7 @@ const (
 	GrepLine    = 500              // characters of a line that it shows
 	GrepContext = 10               // lines that it shows around each, at most
 	GrepPattern = 1000             // bytes of a pattern
-	GrepProgram = 2000             // instructions of a compiled pattern
+	GrepProgram = 1000             // instructions of a compiled pattern
 	GrepRecord  = 1 << 20          // bytes of a line; files with longer ones are left out
 	GrepBytes   = 2 << 30          // bytes that one search reads
 	GrepTime    = 30 * time.Second // that it takes; what was found by then is shown

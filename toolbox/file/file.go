@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -169,6 +170,19 @@ func decoded[T any](text lossless.Text) (v T, err error) {
 		return v, fmt.Errorf("read arguments: %w", err)
 	}
 	return v, nil
+}
+
+// integer is an argument that is one, however it is written: 3, 3.0 or 3e0.
+type integer int
+
+// UnmarshalJSON reads a number; one beyond what can be meant is the largest.
+func (n *integer) UnmarshalJSON(text []byte) error {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return fmt.Errorf("%s is not an integer", text)
+	}
+	*n = integer(max(min(f, math.MaxInt32), math.MinInt32))
+	return nil
 }
 
 // outcome is the value of a body.

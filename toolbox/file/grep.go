@@ -33,12 +33,12 @@ const (
 )
 
 type grepArgs struct {
-	Pattern string `json:"pattern"`
-	Path    string `json:"path"`
-	Glob    string `json:"glob"`
-	Mode    string `json:"output_mode"`
-	Fold    bool   `json:"case_insensitive"`
-	Context int    `json:"context"`
+	Pattern string  `json:"pattern"`
+	Path    string  `json:"path"`
+	Glob    string  `json:"glob"`
+	Mode    string  `json:"output_mode"`
+	Fold    bool    `json:"case_insensitive"`
+	Context integer `json:"context"`
 }
 
 // grepValue is the canonical value of grep.
@@ -183,7 +183,7 @@ func (s *search) file(ctx context.Context, f *fs.Found) error {
 		return nil //nolint:nilerr // it went meanwhile, or may not be read
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	l := &lookup{matcher: s.matcher, context: s.args.Context, max: limits.GrepMatches, first: s.args.Mode == modeFiles}
+	l := &lookup{matcher: s.matcher, context: int(s.args.Context), max: limits.GrepMatches, first: s.args.Mode == modeFiles}
 	if s.args.Mode != modeContent {
 		l.max, l.context = 0, 0
 	}

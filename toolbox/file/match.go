@@ -268,8 +268,9 @@ func next(b []byte, at int, c byte) int {
 	return len(b)
 }
 
-// longLine is how much of a line a slow pattern is matched against.
-const longLine = 64 << 10
+// longLine is how much of a line a slow pattern is matched against: the engine
+// cannot be stopped within a match.
+const longLine = 16 << 10
 
 // line tells whether the pattern fits a line, which has no line break.
 func (m *matcher) line(line []byte) bool {

@@ -173,6 +173,25 @@ func TestPolicyBinds(t *testing.T) {
 	}
 }
 
+// TestNumbersInAnyForm: models write integers in several ways.
+func TestNumbersInAnyForm(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.put("a", "1\n2\n3\n")
+	for _, n := range []string{"2", "2.0", "2e0"} {
+		r := w.tools.Execute(t.Context(), tool.Call{Name: "read", Arguments: []byte(`{"file_path":"a","limit":1,"offset":` + n + `}`)})
+		var v readValue
+		if w.value(r, &v); v.Offset != 2 || len(v.Lines) != 1 || v.Lines[0] != "2" {
+			t.Errorf("offset %s: got %+v", n, v)
+		}
+	}
+	for _, n := range []string{"9007199254740991", "-9007199254740991"} {
+		r := w.tools.Execute(t.Context(), tool.Call{Name: "read", Arguments: []byte(`{"file_path":"a","offset":` + n + `}`)})
+		if !r.IsError || r.Error.Code != fs.CodeInvalidArgument {
+			t.Errorf("offset %s: got %+v", n, r)
+		}
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	m := newMemory()
 	s := tool.NewScope("s", nil)

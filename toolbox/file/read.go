@@ -23,9 +23,9 @@ import (
 var readText string
 
 type readArgs struct {
-	FilePath string `json:"file_path"`
-	Offset   int    `json:"offset"`
-	Limit    int    `json:"limit"`
+	FilePath string  `json:"file_path"`
+	Offset   integer `json:"offset"`
+	Limit    integer `json:"limit"`
 }
 
 // The kinds of what read gives.
@@ -94,7 +94,7 @@ func (t *tools) readTool() *tool.Definition {
 		},
 		ConcurrencySafe: always,
 		PresentCall: called(func(a readArgs) *tool.Card {
-			at := tool.Location{Path: t.shown(a.FilePath), Line: max(a.Offset, 0)}
+			at := tool.Location{Path: t.shown(a.FilePath), Line: max(int(a.Offset), 0)}
 			title := "Read " + at.Path
 			if at.Line > 1 {
 				title += fmt.Sprintf(" from line %d", at.Line)
@@ -112,7 +112,7 @@ func (t *tools) read(ctx context.Context, a readArgs) (readValue, error) {
 	if a.Offset < 0 || a.Limit < 0 || a.Limit > limits.FileLinesMax {
 		return readValue{}, failed(fs.CodeInvalidArgument, nil, "offset %d and limit %d are not a part of a file: offset counts from 1, limit goes up to %d", a.Offset, a.Limit, limits.FileLinesMax)
 	}
-	w := &window{from: max(a.Offset, 1), limit: a.Limit}
+	w := &window{from: max(int(a.Offset), 1), limit: int(a.Limit)}
 	if w.limit == 0 {
 		w.limit = limits.FileLines
 	}
@@ -181,7 +181,7 @@ func (t *tools) folder(ctx context.Context, a readArgs, v readValue) (readValue,
 	if err != nil {
 		return v, t.failure("read", a.FilePath, err)
 	}
-	w := &window{from: v.Offset, limit: a.Limit}
+	w := &window{from: v.Offset, limit: int(a.Limit)}
 	if w.limit == 0 {
 		w.limit = limits.FileLines
 	}

@@ -80,8 +80,8 @@ func (l *lookup) search(ctx context.Context, r io.Reader, read func(n int) error
 		if !end {
 			upTo = done + bytes.LastIndexByte(buf[done:held], '\n') + 1
 		}
-		if l.part(buf[:upTo], done) || end {
-			return nil
+		if enough, err := l.part(ctx, buf[:upTo], done); err != nil || enough || end {
+			return err
 		}
 		keep := before(buf[:upTo], upTo, l.context)
 		held, done = copy(buf, buf[keep:held]), upTo-keep
@@ -103,11 +103,19 @@ func before(buf []byte, at, n int) int {
 	return at
 }
 
+// checkLines is how many lines are looked at between two looks at the context.
+const checkLines = 256
+
 // part searches the lines of buf from at on; what is before it was searched. It
 // tells that there is enough.
-func (l *lookup) part(buf []byte, at int) bool {
+func (l *lookup) part(ctx context.Context, buf []byte, at int) (enough bool, err error) {
 	f := l.in(buf)
-	for {
+	for n := 0; ; n++ {
+		if n%checkLines == 0 || l.slow {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+		}
 		place := f.after(at)
 		if place < 0 {
 			break
@@ -120,7 +128,7 @@ func (l *lookup) part(buf []byte, at int) bool {
 		if l.matcher.line(buf[start:stop]) {
 			l.pass(buf, at, start)
 			if l.out.Matches++; l.first {
-				return true
+				return true, nil
 			}
 			l.found(buf, start, stop)
 			at = min(stop+1, len(buf))
@@ -132,7 +140,7 @@ func (l *lookup) part(buf []byte, at int) bool {
 		at = stop
 	}
 	l.pass(buf, at, len(buf))
-	return false
+	return false, nil
 }
 
 // found keeps the line of a match and those before it.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -145,6 +146,24 @@ func TestSearchEnds(t *testing.T) {
 	broken := errors.New("broken")
 	if err := l.search(t.Context(), iotest.ErrReader(broken), func(int) error { return nil }); !errors.Is(err, broken) {
 		t.Errorf("a file that cannot be read: %v", err)
+	}
+}
+
+// TestLargePatternsEnd: a pattern as large as is taken can be stopped between lines.
+func TestLargePatternsEnd(t *testing.T) {
+	m, err := compile(strings.Repeat("(?:[a-y]?[b-z]?){20}", 10), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.slow {
+		t.Error("the pattern is not taken for a large one")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	l := &lookup{matcher: m, max: 1}
+	err = l.search(ctx, strings.NewReader(strings.Repeat(strings.Repeat("q", 1000)+"\n", 100_000)), func(int) error { return nil })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }
 
