@@ -60,6 +60,9 @@ func TestUsage(t *testing.T) {
 		{"root", []string{"mcp", "--root", "no/such"}, 2, "--root: there is no folder"},
 		{"root_file", []string{"inspect", "--read-only-root", "cli_test.go"}, 2, "cli_test.go is no folder"},
 		{"pass_env", []string{"mcp", "--pass-env", ""}, 2, "no name of a variable"},
+		{"permission", []string{"mcp", "--permission", "loose"}, 2, "choose ask, auto-edit, full or read-only"},
+		{"rule", []string{"mcp", "--allow", "sh(x)"}, 2, `--allow: rule "sh(x)": there is no rule "sh"`},
+		{"deny_rule", []string{"mcp", "--deny", "bash("}, 2, "--deny: rule"},
 		{"audit_folder", []string{"mcp", "--audit", t.TempDir()}, 1, "open audit file"},
 		{"help", []string{"mcp", "--help"}, 0, ""},
 	}
@@ -85,6 +88,7 @@ func TestFlagDefaults(t *testing.T) {
 		"memory":       "64",
 		"with-call":    "false",
 		"audit":        "",
+		"permission":   "full",
 	} {
 		if f := cmd.Flags().Lookup(name); f == nil || f.DefValue != want {
 			t.Errorf("--%s: %+v, want the default %s", name, f, want)
@@ -107,6 +111,32 @@ func TestMCP(t *testing.T) {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %s in %s", want, stdout)
 		}
+	}
+}
+
+// TestMCPPermission: the mode binds what a client may have mounted; ask denies, since
+// there is nobody to ask, and says how to allow.
+func TestMCPPermission(t *testing.T) {
+	script := handshake + `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cordis_mount","arguments":{"code":"return { name: 'p', apply() {} }"}}}
+`
+	for name, tt := range map[string]struct {
+		flags []string
+		want  []string
+	}{
+		"full":      {nil, []string{"Temporary Plugin"}},
+		"ask":       {[]string{"--permission", "ask"}, []string{"nobody to ask", "--allow 'mount'", "--permission full"}},
+		"allowed":   {[]string{"--permission", "ask", "--allow", "mount"}, []string{"Temporary Plugin"}},
+		"denied":    {[]string{"--deny", "mount"}, []string{"was denied by the rule mount"}},
+		"read-only": {[]string{"--permission", "read-only"}, []string{"the permission mode is read-only"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, stderr := runText(t, script, append([]string{"mcp", "--services", "none"}, tt.flags...)...)
+			for _, want := range tt.want {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("status %d: no %q in %s\n%s", status, want, stdout, stderr)
+				}
+			}
+		})
 	}
 }
 
