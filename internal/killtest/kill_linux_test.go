@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,6 +57,7 @@ type place struct {
 	dir     string
 	home    string
 	model   *model
+	before  []string // stands before the program on its command line
 	printed []string // by all lives
 }
 
@@ -90,8 +92,10 @@ func (p *place) live(s stop, args ...string) life {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, casetest.Program(p.t), append([]string{"run", "--json", "--self", "--permission", "full",
-		"--model", "openai/m", "--cwd", p.dir, "--session", "s"}, args...)...)
+	line := append(slices.Clone(p.before), casetest.Program(p.t), "run", "--json", "--self", "--permission", "full",
+		"--model", "openai/m", "--cwd", p.dir, "--session", "s")
+	line = append(line, args...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "DSH_HOME=" + p.home, "OPENAI_API_KEY=k", "OPENAI_BASE_URL=" + p.model.URL}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -162,10 +166,13 @@ func (p *place) succeed(l life) {
 	}
 }
 
+// log is the file of the session.
+func (p *place) log() string { return filepath.Join(p.home, "sessions", "s", "log.jsonl") }
+
 // check compares what was printed, what was sent, and what is in the log.
 func (p *place) check() {
 	p.t.Helper()
-	text, err := os.ReadFile(filepath.Join(p.home, "sessions", "s", "log.jsonl"))
+	text, err := os.ReadFile(p.log())
 	if err != nil {
 		p.t.Fatal(err)
 	}
