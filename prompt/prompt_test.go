@@ -277,13 +277,13 @@ func TestSlowTemporaryParts(t *testing.T) {
 		if got := w.system(prompt.View{}); got != "good" {
 			t.Error(got)
 		}
-		if took := time.Now().Sub(began); took != limits.PromptParts || asked != 2 {
+		if took := time.Since(began); took != limits.PromptParts || asked != 2 {
 			t.Errorf("it took %v, %d were asked", took, asked)
 		}
 		for range 3 { // the others, then none
 			w.system(prompt.View{})
 		}
-		if took := time.Now().Sub(began); took != 2*limits.PromptParts || asked != 4 {
+		if took := time.Since(began); took != 2*limits.PromptParts || asked != 4 {
 			t.Errorf("it took %v, %d were asked", took, asked)
 		}
 		if all := w.warnings(); len(all) != 4 || !strings.Contains(all[0], "no text within 3s") {
