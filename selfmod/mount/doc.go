@@ -35,6 +35,9 @@
 // not asked about what it does itself, nor about what others do for it: that counts
 // as next(). Listeners of emit and parallel events run from the mount's own queue,
 // in order, and never delay or fail the emitter; they do not hear what they cause.
+// A listener of any other waterfall, such as prompt/assemble, is passed over where
+// it fails, takes longer than limits.ListenerAnswer, or answers what the event does
+// not take; its mount is told once. What wraps a tool's call may fail that call.
 //
 // # Concurrency
 //
