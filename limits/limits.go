@@ -90,8 +90,8 @@ const (
 	MountAnswer = 2000 // a mount's answer beside the schemas
 	Receipt     = 1000 // an unmount's answer
 
-	ReportAll  = 14_000
-	ReportAPI  = 9_000
+	ReportAll  = 16_000
+	ReportAPI  = 11_000
 	ReportName = 6_000
 
 	ConsoleLines     = 200 // kept per mount
@@ -363,6 +363,9 @@ const (
 const (
 	TerminalTyped = 10_000  // lines that were typed and nobody has read yet; beyond, they are dropped
 	TaskText      = 1 << 20 // bytes of a task
+
+	RunTimeoutMin = time.Millisecond
+	RunTimeoutMax = 7 * 24 * time.Hour
 )
 
 // The workspace.
