@@ -49,10 +49,10 @@ func TestBadLog(t *testing.T) {
 			if err := os.WriteFile(p.log(), c.bad, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			requests := p.model.requests
+			requests := p.model.requests()
 			l := p.live(stop{where: "never"}, "--resume", "more")
-			if l.status != 1 || !strings.Contains(l.stderr, c.says) || len(l.printed) > 0 || p.model.requests != requests {
-				t.Errorf("run: status %d, %d lines, %d requests, %s", l.status, len(l.printed), p.model.requests-requests, l.stderr)
+			if l.status != 1 || !strings.Contains(l.stderr, c.says) || len(l.printed) > 0 || p.model.requests() != requests {
+				t.Errorf("run: status %d, %d lines, %d requests, %s", l.status, len(l.printed), p.model.requests()-requests, l.stderr)
 			}
 			for _, args := range [][]string{{"sessions", "show", "s"}, {"sessions", "export", "s"}, {"sessions", "fork", "s"}} {
 				if out, status := p.command(args...); status != 1 || !strings.Contains(out, c.says) {
@@ -96,8 +96,8 @@ func TestReadOnlyHome(t *testing.T) {
 	p := newPlace(t)
 	for _, home := range []string{"/sys/home", "/dev/null"} {
 		p.home = home
-		if l := p.live(stop{where: "never"}, "do it"); l.status != 1 || !strings.Contains(l.stderr, home) || p.model.requests > 0 {
-			t.Errorf("%s: status %d, %d requests, %s", home, l.status, p.model.requests, l.stderr)
+		if l := p.live(stop{where: "never"}, "do it"); l.status != 1 || !strings.Contains(l.stderr, home) || p.model.requests() > 0 {
+			t.Errorf("%s: status %d, %d requests, %s", home, l.status, p.model.requests(), l.stderr)
 		}
 	}
 }

@@ -19,8 +19,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/internal/casetest"
+	"github.com/dsh-go/dsh/llm/openai"
 	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/jsonl"
 )
 
 // TestMain adopts what killed programs leave, so that it is seen.
@@ -214,8 +217,56 @@ func (p *place) check() {
 	if !strings.Contains(last, theEnd) {
 		p.t.Errorf("the last answer is %s", last)
 	}
-	for _, why := range p.model.refused {
+	bodies, refused := p.model.sent()
+	p.rebuild(bodies)
+	for _, why := range refused {
 		p.t.Errorf("the model refused a history: %s", why)
+	}
+}
+
+// rebuild makes every request that the model was ever sent again from the log that
+// is left: a beginning of it gives the same bytes.
+func (p *place) rebuild(bodies [][]byte) {
+	p.t.Helper()
+	store, err := jsonl.New(filepath.Join(p.home, "sessions"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	log, err := store.Read(p.t.Context(), "s")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	adapter, err := openai.New(openai.Options{BaseURL: p.model.URL})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var made [][]byte
+	events := log.Events(0)
+	adds := func(i int) bool { // what a request is made of, up to it
+		return i < len(events) && slices.Contains([]session.Type{session.TypeUser, session.TypeRequestHeader, session.TypeRequestContext}, events[i].Type)
+	}
+	for i := range events {
+		if !adds(i) && events[i].Type != session.TypeStepStart || adds(i+1) {
+			continue
+		}
+		r, err := log.RequestAt(int64(i + 1))
+		if err != nil {
+			continue // before the first header
+		}
+		q, err := agent.RequestOf(r, "s")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		body, err := adapter.Encode(&q)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		made = append(made, body)
+	}
+	for i, body := range bodies {
+		if !slices.ContainsFunc(made, func(b []byte) bool { return bytes.Equal(b, body) }) {
+			p.t.Errorf("request %d is not what the log says: %s", i, body)
+		}
 	}
 }
 
@@ -293,10 +344,10 @@ func whole(t *testing.T) (counts map[string]int, took time.Duration) {
 	took = time.Since(began)
 	p.succeed(l)
 	p.check()
-	if p.model.requests != len(work)+1 {
-		t.Errorf("%d requests for %d rounds", p.model.requests, len(work))
+	if p.model.requests() != len(work)+1 {
+		t.Errorf("%d requests for %d rounds", p.model.requests(), len(work))
 	}
-	return map[string]int{"request": p.model.requests, "answered": p.model.requests, "line": len(l.printed)}, took
+	return map[string]int{"request": p.model.requests(), "answered": p.model.requests(), "line": len(l.printed)}, took
 }
 
 // TestKill kills the program at its boundaries and at random times, and has what is

@@ -40,10 +40,10 @@ type model struct {
 	rounds [][]call
 	pause  time.Duration // between chunks
 
-	mu       sync.Mutex
-	reached  func(where string) // told of every boundary: request, chunk, answered
-	requests int
-	refused  []string // why histories were
+	mu      sync.Mutex
+	reached func(where string) // told of every boundary: request, chunk, answered
+	refused []string           // why histories were
+	bodies  [][]byte           // of the requests
 }
 
 const (
@@ -57,6 +57,19 @@ func newModel(t *testing.T, pause time.Duration, rounds [][]call) *model {
 	m.Server = httptest.NewServer(http.HandlerFunc(m.serve))
 	t.Cleanup(m.Close)
 	return m
+}
+
+// sent returns the bodies of all requests so far, and why some were refused.
+func (m *model) sent() (bodies [][]byte, refused []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.bodies), slices.Clone(m.refused)
+}
+
+// requests is how many there were so far.
+func (m *model) requests() int {
+	bodies, _ := m.sent()
+	return len(bodies)
 }
 
 // at installs what is told of boundaries.
@@ -90,7 +103,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		err = check(request.Messages)
 	}
 	m.mu.Lock()
-	m.requests++
+	m.bodies = append(m.bodies, body)
 	id := fmt.Sprintf("call_%d_", len(request.Messages)) // no two of a history
 	if err != nil {
 		m.refused = append(m.refused, err.Error())
