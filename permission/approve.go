@@ -31,6 +31,7 @@ func (p *Policy) Approve(ctx context.Context, exec *tool.Exec, reason string) (t
 		d := p.deny(a, b, sourceHeadless, fmt.Sprintf("%s was denied: it needs approval (%s), and there is nobody to ask", a.summary, plain.Line(reason, limits.SourceLine)))
 		return "", &tool.Refusal{Reason: d.Reason}
 	}
+	defer tool.Pause(ctx)()
 	leave, err := b.enter(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

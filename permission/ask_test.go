@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
 	"github.com/dsh-go/dsh/tool"
 )
@@ -277,6 +279,34 @@ func TestOneAtATime(t *testing.T) {
 	}
 	if !slices.Contains(r.approvals(), "decided deny once policy") {
 		t.Errorf("the cancelled question has no end: %q", r.approvals())
+	}
+}
+
+// TestPatience: the time limit of a plugin's call does not pass while a person is
+// asked about what it does, also after its first await.
+func TestPatience(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	r := newRigWith(t, permission.Config{}, selfmod.Config{CallTimeout: limit})
+	r.mounted(`return { name: 'w', inject: ['tools', 'fs'], apply(ctx) {
+		harness.registerTool(ctx, harness.defineTool({ name: 'w', description: 'd', parameters: {},
+			output: { schema: { type: 'string' }, render(_a, v) { return [{ type: 'text', text: v }] } },
+			async execute() { await ctx.fs.readText('a.txt'); await ctx.fs.writeText('a.txt', 'new'); return 'written' } }))
+	} }`)
+	release, err := r.policy.Bind(r.scope, permission.Binding{Session: r.session, Allow: parse(t, "tool(w)"),
+		Ask: func(ctx context.Context, _ permission.Question) (permission.Answer, error) {
+			select { // a slow person
+			case <-time.After(5 * limit):
+				return permission.Answer{Allow: true}, nil
+			case <-ctx.Done():
+				return permission.Answer{}, ctx.Err()
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if res := r.call("w", map[string]string{}); res.IsError || r.text("a.txt") != "new" {
+		t.Errorf("got %s", selfmodtest.Text(res))
 	}
 }
 

@@ -53,13 +53,18 @@ type rig struct {
 
 func newRig(t *testing.T, cfg permission.Config) *rig {
 	t.Helper()
+	return newRigWith(t, cfg, selfmod.Config{})
+}
+
+func newRigWith(t *testing.T, cfg permission.Config, small selfmod.Config) *rig {
+	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), store: memory.New(), scope: tool.NewScope("session", nil)}
 	r.dir, _ = filepath.EvalSymlinks(r.dir)
 	r.write("a.txt", "old\n")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "page") }))
 	t.Cleanup(server.Close)
 	r.url = server.URL
-	small := selfmod.Config{Worker: os.Getenv("DSH_TEST_WORKER")}
+	small.Worker = os.Getenv("DSH_TEST_WORKER")
 	r.root = cordis.New(cordis.WithDrainLimit(small.DrainLimit()))
 	t.Cleanup(func() {
 		if _, err := r.root.Fiber().Dispose(r.ctx()); err != nil {

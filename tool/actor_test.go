@@ -22,7 +22,10 @@ func TestActor(t *testing.T) {
 		}
 		d.PresentCall = func(ctx context.Context, _ lossless.Text) (*Card, error) { note(ctx, "present"); return nil, nil }
 		d.FinalizeContent = func(ctx context.Context, _ *Exec, _ *Result) ([]Block, error) { note(ctx, "finalize"); return nil, nil }
-		d.Execute = func(ctx context.Context, _ *Exec) (Outcome, error) { note(ctx, "body"); return Outcome{Value: str("v")}, nil }
+		d.Execute = func(ctx context.Context, _ *Exec) (Outcome, error) {
+			note(ctx, "body")
+			return Outcome{Value: str("v")}, nil
+		}
 	}))
 	_, err := PreExecute.On(w.root, func(ctx context.Context, _ *Exec, next func(context.Context) (Decision, error)) (Decision, error) {
 		note(ctx, "listener")

@@ -220,6 +220,24 @@ func (r *Refusal) Error() string { return r.Reason }
 
 var _ error = (*Refusal)(nil)
 
+type pauseKey struct{}
+
+// WithPause returns a context in which [Pause] calls pause, which stops the time
+// limits of whoever waits for what happens in it until resume is called.
+func WithPause(ctx context.Context, pause func() (resume func())) context.Context {
+	return context.WithValue(ctx, pauseKey{}, pause)
+}
+
+// Pause stops the time limits of the plugins that wait for what happens in ctx,
+// until resume is called: an approver pauses while it waits for a person. The limits
+// of [Definition] and [Call] go on.
+func Pause(ctx context.Context) (resume func()) {
+	if pause, ok := ctx.Value(pauseKey{}).(func() func()); ok {
+		return pause()
+	}
+	return func() {}
+}
+
 // Approval is the service that answers decisions of kind ask. Without it they
 // deny.
 var Approval = cordis.NewService[Approver]("approval")

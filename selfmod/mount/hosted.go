@@ -265,13 +265,14 @@ func (r *run) callSync(ctx context.Context, payload json.RawMessage) (any, error
 }
 
 // acting makes the mount the actor of what a service does for it, in the scope of
-// its own context, whatever call it happens to come from.
+// its own context, whatever call it happens to come from. While a person is asked
+// about that, the calls that wait for it have time.
 func (r *run) acting(ctx context.Context) context.Context {
 	a := tool.Actor{Scope: tool.ScopeOf(r.c), Exec: tool.ActorOf(ctx).Exec}
 	if m, ok := tool.MountOf(r.c); ok {
 		a.Mount = &m
 	}
-	return tool.WithActor(ctx, a)
+	return tool.WithPause(tool.WithActor(ctx, a), func() func() { return r.vm.HoldChain(ctx) })
 }
 
 // callAsync answers a call of a method that returns a promise, reads a property

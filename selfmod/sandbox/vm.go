@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -266,6 +267,27 @@ func (vm *VM) Invoke(ctx context.Context, c Call) (json.RawMessage, error) {
 // limit of its own. The time inside the engine is bounded as ever. It does
 // nothing to a call that has ended.
 func (vm *VM) Hold(id uint64) (resume func()) { return vm.p.hold(vm, id) }
+
+// HoldChain does so to every call on the chain that the context of a request
+// belongs to, which all wait for the request.
+func (vm *VM) HoldChain(ctx context.Context) (resume func()) {
+	chain, ok := ctx.Value(chainKey{}).(uint64)
+	if !ok {
+		return func() {}
+	}
+	vm.p.mu.Lock()
+	calls := slices.Clone(vm.p.chains[chain])
+	vm.p.mu.Unlock()
+	resumes := make([]func(), len(calls))
+	for i, c := range calls {
+		resumes[i] = vm.p.hold(c.vm, c.id)
+	}
+	return func() {
+		for _, resume := range resumes {
+			resume()
+		}
+	}
+}
 
 // Bind changes what an optional service is bound to; null: nothing.
 func (vm *VM) Bind(run uint32, name string, binding json.RawMessage) {
