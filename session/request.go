@@ -37,13 +37,9 @@ func (f fold) request() (Request, error) {
 	if f.header == nil {
 		return Request{}, fmt.Errorf("rebuild request: %w", errNoHeader)
 	}
-	r := Request{Header: *f.header, Messages: make([]message.Message, 0, len(f.surface.nodes))}
+	r := Request{Header: *f.header}
 	r.Header.Tools = append([]message.Tool(nil), f.header.Tools...)
-	for _, n := range f.surface.nodes {
-		if len(n.msg.Content) > 0 {
-			r.Messages = append(r.Messages, n.msg.Clone())
-		}
-	}
+	r.Messages = f.surface.messages()
 	return r, nil
 }
 

@@ -42,6 +42,18 @@ func (s *surface) find(seq int64) (int, error) {
 	return 0, fmt.Errorf("event %d is not on the surface", seq)
 }
 
+// messages returns copies of the messages that are not empty.
+func (s *surface) messages() []message.Message {
+	shown := make([]message.Message, 0, len(s.nodes))
+	for _, n := range s.nodes {
+		if len(n.msg.Content) > 0 {
+			shown = append(shown, n.msg)
+		}
+	}
+	message.CloneAll(shown)
+	return shown
+}
+
 func (s *surface) append(n node) { s.nodes = append(s.nodes, n) }
 
 // insert puts n before a node, but not between an answer and its results.

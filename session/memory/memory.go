@@ -63,6 +63,7 @@ func (s *Store) Crash(id string) {
 	if r := s.sessions[id]; r != nil {
 		copied := *r
 		copied.open = false
+		copied.events = slices.Clip(r.events) // the writer that is dropped may go on appending to its own
 		s.sessions[id] = &copied
 	}
 }
@@ -266,7 +267,7 @@ func (r *record) Write(events []session.Event) error {
 	if r.store.fail != nil {
 		return r.store.fail
 	}
-	r.events = append(r.events[:len(r.events):len(r.events)], events...)
+	r.events = append(r.events, events...)
 	for _, e := range events {
 		r.bytes += int64(len(e.Line())) + 1
 	}

@@ -13,7 +13,6 @@ package message
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -134,22 +133,54 @@ func JoinText(blocks []Block) string {
 
 // Clone returns a copy that shares nothing that can be changed.
 func (m Message) Clone() Message {
-	m.Content = cloneBlocks(m.Content)
+	c := cloner{}
+	m.Content = c.blocks(m.Content)
 	return m
 }
 
-func cloneBlocks(blocks []Block) []Block {
-	blocks = slices.Clone(blocks)
-	for i := range blocks {
-		if a := blocks[i].Attachment; a != nil {
-			copied := *a
-			blocks[i].Attachment = &copied
-		}
-		if blocks[i].Content != nil {
-			blocks[i].Content = cloneBlocks(blocks[i].Content)
-		}
+// CloneAll makes a copy of each message, in place. Their blocks share one array, with
+// no room to grow into each other: a long conversation is copied for every request.
+func CloneAll(messages []Message) {
+	total := 0
+	for _, m := range messages {
+		total += count(m.Content)
 	}
-	return blocks
+	c := cloner{make([]Block, 0, total)}
+	for i := range messages {
+		messages[i].Content = c.blocks(messages[i].Content)
+	}
+}
+
+// count is how many blocks there are, those within blocks too.
+func count(blocks []Block) int {
+	n := len(blocks)
+	for i := range blocks {
+		n += count(blocks[i].Content)
+	}
+	return n
+}
+
+// cloner copies blocks into the room that it has, else into new arrays.
+type cloner struct{ room []Block }
+
+func (c *cloner) blocks(blocks []Block) []Block {
+	if len(blocks) == 0 {
+		return blocks[:0:0] // nil stays nil
+	}
+	from := len(c.room)
+	if cap(c.room)-from < len(blocks) {
+		c.room, from = make([]Block, 0, len(blocks)), 0
+	}
+	c.room = append(c.room, blocks...)
+	copied := c.room[from:len(c.room):len(c.room)]
+	for i := range copied {
+		if a := copied[i].Attachment; a != nil {
+			own := *a
+			copied[i].Attachment = &own
+		}
+		copied[i].Content = c.blocks(copied[i].Content)
+	}
+	return copied
 }
 
 var hashRule = regexp.MustCompile(`^[0-9a-f]{64}$`)

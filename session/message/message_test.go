@@ -2,6 +2,7 @@ package message_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -110,5 +111,49 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestCloneAll: copies share nothing that can be changed, with the messages or with
+// each other, and are equal to them.
+func TestCloneAll(t *testing.T) {
+	original := func() []message.Message {
+		image := func() message.Block {
+			return message.Block{Type: message.ImageBlock, Attachment: &message.Attachment{Hash: strings.Repeat("a", 64)}}
+		}
+		return []message.Message{
+			{ID: "1", Role: message.User, Content: []message.Block{message.Plain("a"), image()}},
+			{ID: "2", Role: message.User, Content: []message.Block{}},
+			message.Result("3", "c", false, message.Plain("x"), image()),
+			{ID: "4", Role: message.User},
+			{ID: "5", Role: message.User, Content: []message.Block{message.Plain("z")}},
+		}
+	}
+	same := cmp.Comparer(lossless.Equal)
+	from := original()
+	cloned := slices.Clone(from)
+	message.CloneAll(cloned)
+	if d := cmp.Diff(from, cloned, same); d != "" {
+		t.Fatal(d)
+	}
+	for i := range cloned {
+		_ = append(cloned[i].Content, message.Plain("grown"))
+		for j := range cloned[i].Content {
+			b := &cloned[i].Content[j]
+			b.Text += "changed"
+			_ = append(b.Content, message.Plain("grown"))
+			if b.Attachment != nil {
+				b.Attachment.Hash = "changed"
+			}
+			for n := range b.Content {
+				b.Content[n].Text += "changed"
+			}
+		}
+	}
+	if d := cmp.Diff(original(), from, same); d != "" {
+		t.Errorf("the messages were changed: %s", d)
+	}
+	if cloned[4].Content[0].Text != "zchanged" {
+		t.Errorf("a message was overwritten: %+v", cloned[4])
 	}
 }
