@@ -119,6 +119,9 @@ func (t *turn) run(ctx context.Context) (session.EndReason, error) {
 		if err != nil {
 			return session.EndReason{}, err
 		}
+		if end, stopped, err := t.denied(t.stepFrom, "stop"); stopped || err != nil {
+			return end, err // the person ended the turn with a denial
+		}
 		if !over || log.Waiting(session.NextStep) > 0 {
 			continue
 		}
@@ -142,19 +145,29 @@ func (t *turn) completed() (session.EndReason, error) {
 	if t.calledFrom < 0 {
 		return session.EndReason{Kind: session.EndCompleted}, nil
 	}
-	for _, e := range t.a.session.Events(t.calledFrom) {
+	end, denied, err := t.denied(t.calledFrom, "")
+	if !denied && err == nil {
+		end = session.EndReason{Kind: session.EndCompleted}
+	}
+	return end, err
+}
+
+// denied says whether an act was denied since an event, in the scope if one is
+// given, and how a turn ends at that.
+func (t *turn) denied(from int64, scope string) (session.EndReason, bool, error) {
+	for _, e := range t.a.session.Events(from) {
 		if e.Type != session.TypeApprovalDecided {
 			continue
 		}
 		p, err := e.Payload()
 		if err != nil {
-			return session.EndReason{}, err
+			return session.EndReason{}, false, err
 		}
-		if d := p.(session.ApprovalDecided); d.Decision == "deny" {
-			return session.EndReason{Kind: session.EndDenied, Detail: plain.Cut(d.Reason, limits.ErrorText)}, nil
+		if d := p.(session.ApprovalDecided); d.Decision == "deny" && (scope == "" || d.Scope == scope) {
+			return session.EndReason{Kind: session.EndDenied, Detail: plain.Cut(d.Reason, limits.ErrorText)}, true, nil
 		}
 	}
-	return session.EndReason{Kind: session.EndCompleted}, nil
+	return session.EndReason{}, false, nil
 }
 
 // boundary is what comes before a step: limits, the inbox, the runtime context,

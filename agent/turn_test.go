@@ -333,6 +333,7 @@ func TestDenied(t *testing.T) {
 	}{
 		{"inTheLastStepWithTools", "[{calls: [{name: deny}]}, {text: ok}]", session.EndDenied},
 		{"butAnotherStepWorked", "[{calls: [{name: deny}]}, {calls: [{name: echo}]}, {text: ok}]", session.EndCompleted},
+		{"andStopped", "[{calls: [{name: stop}]}]", session.EndDenied},
 		{"beforeInAnotherTurn", "[{calls: [{name: deny}]}, {text: ok}, {text: fine}]", session.EndCompleted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -341,6 +342,9 @@ func TestDenied(t *testing.T) {
 			var a *agent.Agent
 			a = k.Start(agent.Options{Plugins: []*cordis.Plugin{tools(echo("echo"), define("deny", func(context.Context, *tool.Exec) (string, error) {
 				_, err := a.Session().Append(session.ApprovalAsked{ID: "1", Summary: "s"}, session.ApprovalDecided{ID: "1", Decision: "deny", Reason: "no"})
+				return "", errors.Join(err, errors.New("denied"))
+			}), define("stop", func(context.Context, *tool.Exec) (string, error) {
+				_, err := a.Session().Append(session.ApprovalAsked{ID: "2", Summary: "s"}, session.ApprovalDecided{ID: "2", Decision: "deny", Scope: "stop", Source: "user"})
 				return "", errors.Join(err, errors.New("denied"))
 			}))}})
 			end := k.Run(a, "go")
