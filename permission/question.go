@@ -228,5 +228,5 @@ func (a *act) rememberLine() (rule, words string) {
 			return rule, "every " + name.Text + " " + verb.Text
 		}
 	}
-	return "bash(=" + strings.TrimSpace(a.command) + ")", "this very line"
+	return "bash(=" + strings.TrimSpace(a.command) + ")", "this very line, in any folder"
 }
