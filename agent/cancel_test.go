@@ -84,90 +84,103 @@ func TestCancelAtEveryPoint(t *testing.T) {
 				})
 			})
 		},
-		"body":   func(g *gate) *cordis.Plugin { return nil },
-		"stream": func(g *gate) *cordis.Plugin { return nil },
-		"retry":  func(g *gate) *cordis.Plugin { return nil },
 	}
+	points["body"], points["stream"], points["retry"] = nil, nil, nil
 	for name, make := range points {
 		for _, mode := range []string{"exclusive", "parallel"} {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				g := newGate()
-				k := agenttest.New(t)
-				k.Adapter(agenttest.Provider, agenttest.Func(func(ctx context.Context, r *llm.Request, out *llm.Emitter) {
-					switch {
-					case name == "stream":
-						b := out.Open(llm.TextBlock)
-						out.Append(b, "half an ans")
-						if err := g.wait(ctx); err != nil {
-							out.Fail(llm.AsFailure(err, llm.CodeAborted))
-							return
-						}
-					case name == "retry":
-						wait := int64(9_000)
-						g.reached <- struct{}{}
-						out.Fail(&llm.Failure{Code: llm.CodeRateLimit, Message: "slow", RetryAfterMs: &wait})
-						return
-					case name == "request-error":
-						out.Fail(llm.Fail(llm.CodeInvalidRequest, "no"))
-						return
-					}
-					if len(r.Messages) == 1 {
-						calls := []agenttest.Called{}
-						for i := range 5 {
-							calls = append(calls, agenttest.Called{ID: fmt.Sprint("c", i), Name: "work"})
-						}
-						agenttest.Calls(out, calls...)
-						return
-					}
-					agenttest.Say(out, "ok")
-				}))
-				work := define("work", func(ctx context.Context, _ *tool.Exec) (string, error) {
-					if name == "body" {
-						return "", g.wait(ctx)
-					}
-					return "ok", nil
-				})
-				if mode == "parallel" {
-					parallel(work)
+				var stops *cordis.Plugin
+				if make != nil {
+					stops = make(g)
 				}
-				plugins := []*cordis.Plugin{tools(work)}
-				if p := make(g); p != nil {
-					plugins = append(plugins, p)
-				}
-				a := k.Start(agent.Options{Plugins: plugins})
-				if err := a.Followup("go"); err != nil {
-					t.Fatal(err)
-				}
-				g.await(t)
-				if err := a.Followup("dropped"); err != nil {
-					t.Fatal(err)
-				}
-				a.Cancel(agent.Cause{Kind: agent.CauseUser, Text: "stop it"}, false)
-				a.Cancel(agent.Cause{Kind: agent.CauseHook, Text: "too late"}, false)
-				k.Idle(a)
-				end := k.End(a)
-				if end.Kind != session.EndAborted || end.Abort.Kind != "user" || end.Abort.Text != "stop it" {
-					t.Errorf("end = %+v", end)
-				}
-				if n := a.Session().Waiting(session.NextTurn); n != 0 {
-					t.Errorf("%d prompts wait", n)
-				}
-				if a.Session().Turn().TurnOpen {
-					t.Error("the turn is open")
-				}
-				calls, got := 0, results(t, a)
-				for _, m := range agenttest.Payloads[session.AssistantMessage](t, a.Session().Log) {
-					calls += len(m.Message.Calls())
-				}
-				if calls != len(got) {
-					t.Errorf("%d calls, %d results", calls, len(got))
-				}
-				g.open()
-				if name != "stream" && name != "retry" && name != "request-error" {
-					wantEnd(t, k.Run(a, "again"), session.EndCompleted)
-				}
+				cancelAt(t, name, mode, g, stops)
 			})
 		}
+	}
+}
+
+// stopping is a model that waits at the gate where the point says so, and makes five
+// calls of a tool.
+func stopping(point string, g *gate) agenttest.Func {
+	return func(ctx context.Context, r *llm.Request, out *llm.Emitter) {
+		switch point {
+		case "stream":
+			b := out.Open(llm.TextBlock)
+			out.Append(b, "half an ans")
+			if err := g.wait(ctx); err != nil {
+				out.Fail(llm.AsFailure(err, llm.CodeAborted))
+				return
+			}
+		case "retry":
+			wait := int64(9_000)
+			g.reached <- struct{}{}
+			out.Fail(&llm.Failure{Code: llm.CodeRateLimit, Message: "slow", RetryAfterMs: &wait})
+			return
+		case "request-error":
+			out.Fail(llm.Fail(llm.CodeInvalidRequest, "no"))
+			return
+		}
+		if len(r.Messages) > 1 {
+			agenttest.Say(out, "ok")
+			return
+		}
+		calls := []agenttest.Called{}
+		for i := range 5 {
+			calls = append(calls, agenttest.Called{ID: fmt.Sprint("c", i), Name: "work"})
+		}
+		agenttest.Calls(out, calls...)
+	}
+}
+
+// cancelAt cancels a turn that waits at the gate, and holds what is left of it.
+func cancelAt(t *testing.T, point, mode string, g *gate, stops *cordis.Plugin) {
+	k := agenttest.New(t)
+	k.Adapter(agenttest.Provider, stopping(point, g))
+	work := define("work", func(ctx context.Context, _ *tool.Exec) (string, error) {
+		if point == "body" {
+			return "", g.wait(ctx)
+		}
+		return "ok", nil
+	})
+	if mode == "parallel" {
+		parallel(work)
+	}
+	plugins := []*cordis.Plugin{tools(work)}
+	if stops != nil {
+		plugins = append(plugins, stops)
+	}
+	a := k.Start(agent.Options{Plugins: plugins})
+	if err := a.Followup("go"); err != nil {
+		t.Fatal(err)
+	}
+	g.await(t)
+	if err := a.Followup("dropped"); err != nil {
+		t.Fatal(err)
+	}
+	a.Cancel(agent.Cause{Kind: agent.CauseUser, Text: "stop it"}, false)
+	a.Cancel(agent.Cause{Kind: agent.CauseHook, Text: "too late"}, false)
+	k.Idle(a)
+	end := k.End(a)
+	if end.Kind != session.EndAborted || end.Abort.Kind != "user" || end.Abort.Text != "stop it" {
+		t.Errorf("end = %+v", end)
+	}
+	if n := a.Session().Waiting(session.NextTurn); n != 0 {
+		t.Errorf("%d prompts wait", n)
+	}
+	if a.Session().Turn().TurnOpen {
+		t.Error("the turn is open")
+	}
+	calls, got := 0, results(t, a)
+	for _, m := range agenttest.Payloads[session.AssistantMessage](t, a.Session().Log) {
+		calls += len(m.Message.Calls())
+	}
+	if calls != len(got) {
+		t.Errorf("%d calls, %d results", calls, len(got))
+	}
+	g.open()
+	if point != "stream" && point != "retry" && point != "request-error" {
+		wantEnd(t, k.Run(a, "again"), session.EndCompleted)
 	}
 }
 
@@ -231,10 +244,21 @@ func TestCancelAndTheInbox(t *testing.T) {
 			t.Errorf("%d and %d messages wait", n, m)
 		}
 	})
+	t.Run("limit", func(t *testing.T) {
+		k, a, _ := start(t)
+		a.Cancel(agent.Cause{Kind: agent.CauseLimit, Text: "10 minutes"}, true)
+		k.Idle(a)
+		if end := k.End(a); end.Kind != session.EndLimit || end.Detail != "10 minutes" {
+			t.Errorf("end = %+v", end)
+		}
+	})
+}
+
+func TestCancelMore(t *testing.T) {
+	user := agent.Cause{Kind: agent.CauseUser}
 	t.Run("wakingWhileItEnds", func(t *testing.T) {
 		k := agenttest.New(t)
-		g, started := newGate(), newGate()
-		started.open()
+		g := newGate()
 		k.Script("steps: [{calls: [{name: deaf}]}, {text: ok}]")
 		a := k.Start(agent.Options{Plugins: []*cordis.Plugin{tools(define("deaf", func(context.Context, *tool.Exec) (string, error) {
 			return "", g.wait(context.Background())
@@ -252,14 +276,6 @@ func TestCancelAndTheInbox(t *testing.T) {
 		k.Idle(a)
 		wantOutline(t, a, "turn 1", "step 1", "user: one", "header initial [deaf]", "model: <deaf>", "call call_1_1 deaf ", "result call_1_1: Error: tool call aborted (ABORTED)", "/step", "/turn aborted user",
 			"turn 2", "step 1", "user: instead", "model: ok", "/step", "/turn completed")
-	})
-	t.Run("limit", func(t *testing.T) {
-		k, a, _ := start(t)
-		a.Cancel(agent.Cause{Kind: agent.CauseLimit, Text: "10 minutes"}, true)
-		k.Idle(a)
-		if end := k.End(a); end.Kind != session.EndLimit || end.Detail != "10 minutes" {
-			t.Errorf("end = %+v", end)
-		}
 	})
 	t.Run("idle", func(t *testing.T) {
 		k := agenttest.New(t)

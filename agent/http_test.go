@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,30 +79,7 @@ func TestPrefix(t *testing.T) {
 	model := overHTTP(t, k, server.URL)
 	var a *agent.Agent
 	var mounted []*cordis.Fiber
-	number := 0
-	change := define("change", func(ctx context.Context, x *tool.Exec) (string, error) {
-		var p struct{ N int }
-		if err := json.Unmarshal(x.Arguments, &p); err != nil {
-			return "", err
-		}
-		switch {
-		case p.N%3 == 0:
-			number++
-			c := tool.WithMount(a.Context(), tool.Mount{Number: number, ID: fmt.Sprint("dyn-", number), Plugin: "p"})
-			f, err := c.Mount(tools(echo(fmt.Sprint("zz", 100-number)), echo(fmt.Sprint("aa", number))), nil)
-			if err == nil {
-				err = f.Await(ctx)
-			}
-			mounted = append(mounted, f)
-			return "mounted", err
-		case p.N%7 == 0 && len(mounted) > 0:
-			at := p.N % len(mounted)
-			_, err := mounted[at].Dispose(ctx)
-			mounted = append(mounted[:at], mounted[at+1:]...)
-			return "unmounted", err
-		}
-		return "ok", nil
-	})
+	change := changing(&a, &mounted)
 	s := k.Session()
 	for life := range 2 {
 		if life == 1 {
@@ -112,10 +91,7 @@ func TestPrefix(t *testing.T) {
 		mounted = nil
 		a = k.Start(agent.Options{Session: s, Model: model, Plugins: []*cordis.Plugin{tools(change, echo("beta"))}})
 		wantEnd(t, k.Run(a, "go"), session.EndCompleted)
-		if err := a.Close(k.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(k.Context()); err != nil {
+		if err := errors.Join(a.Close(k.Context()), s.Close(k.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,6 +99,52 @@ func TestPrefix(t *testing.T) {
 	if len(bodies) != steps {
 		t.Fatalf("%d requests", len(bodies))
 	}
+	checkPrefixes(t, bodies)
+	sent := k.Recorder.Sent(s.Meta().ID)
+	for i := range sent {
+		if !bytes.Equal(sent[i].Body, bodies[i]) {
+			t.Errorf("request %d: the server got other bytes than were recorded", i)
+		}
+	}
+	// The log on disk gives every body too, without the process that wrote it.
+	log, err := store.Read(k.Context(), s.Meta().ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenttest.Rebuild(t, session.NewSession(log, nil, log.Len()), sent)
+}
+
+// changing is a tool that mounts and unmounts others.
+func changing(a **agent.Agent, mounts *[]*cordis.Fiber) *tool.Definition {
+	number := 0
+	return define("change", func(ctx context.Context, x *tool.Exec) (string, error) {
+		var p struct{ N int }
+		if err := json.Unmarshal(x.Arguments, &p); err != nil {
+			return "", err
+		}
+		switch {
+		case p.N%3 == 0:
+			number++
+			c := tool.WithMount((*a).Context(), tool.Mount{Number: number, ID: fmt.Sprint("dyn-", number), Plugin: "p"})
+			f, err := c.Mount(tools(echo(fmt.Sprint("zz", 100-number)), echo(fmt.Sprint("aa", number))), nil)
+			if err == nil {
+				err = f.Await(ctx)
+			}
+			*mounts = append(*mounts, f)
+			return "mounted", err
+		case p.N%7 == 0 && len(*mounts) > 0:
+			at := p.N % len(*mounts)
+			_, err := (*mounts)[at].Dispose(ctx)
+			*mounts = slices.Delete(*mounts, at, at+1)
+			return "unmounted", err
+		}
+		return "ok", nil
+	})
+}
+
+// checkPrefixes holds each request against the one before.
+func checkPrefixes(t *testing.T, bodies [][]byte) {
+	t.Helper()
 	type body struct{ Messages, Tools []json.RawMessage }
 	var before body
 	for i, text := range bodies {
@@ -146,19 +168,6 @@ func TestPrefix(t *testing.T) {
 		}
 		before = now
 	}
-	sent := k.Recorder.Sent(s.Meta().ID)
-	for i := range sent {
-		if !bytes.Equal(sent[i].Body, bodies[i]) {
-			t.Errorf("request %d: the server got other bytes than were recorded", i)
-		}
-	}
-	// The log on disk gives every body too, without the process that wrote it.
-	log, err := store.Read(k.Context(), s.Meta().ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := session.NewSession(log, nil, log.Len())
-	agenttest.Rebuild(t, copied, sent)
 }
 
 // within says whether a list is another one with some elements left out.
