@@ -65,6 +65,8 @@ type schedule struct {
 	calls    []*call
 	logged   int  // calls whose results are in the log
 	conclude bool // a tool asked for the end of the turn
+	ended    bool // a person did, with a denial
+	seen     int64
 	changed  chan struct{}
 	broken   atomic.Pointer[error] // why no further call is started
 }
@@ -82,7 +84,7 @@ func (s *schedule) err() error {
 // callTools runs the calls of an answer and logs their results. It says whether a
 // tool concluded the turn.
 func (t *turn) callTools(ctx context.Context, blocks []message.Block) (conclude bool, err error) {
-	s := &schedule{t: t, changed: make(chan struct{}, 1)}
+	s := &schedule{t: t, changed: make(chan struct{}, 1), seen: t.stepFrom}
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	for _, b := range blocks {
@@ -93,7 +95,7 @@ func (t *turn) callTools(ctx context.Context, blocks []message.Block) (conclude 
 		} else {
 			s.until(func() bool { return s.logged == len(s.calls) })
 		}
-		if s.err() != nil {
+		if s.stopped(); s.err() != nil || s.ended {
 			at = dead // it is answered, and not run
 		}
 		c := s.start(at, b)
@@ -107,6 +109,17 @@ func (t *turn) callTools(ctx context.Context, blocks []message.Block) (conclude 
 	}
 	s.until(func() bool { return s.logged == len(s.calls) })
 	return s.conclude, s.err()
+}
+
+// stopped notes whether a person ended the turn with a denial.
+func (s *schedule) stopped() {
+	from := s.seen
+	s.seen = s.t.a.session.Len()
+	_, stopped, err := s.t.denied(from, scopeStop)
+	if err != nil {
+		s.stop(err)
+	}
+	s.ended = s.ended || stopped
 }
 
 // until logs results as they come, in their order, until cond is true. Whatever

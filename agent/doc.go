@@ -35,6 +35,9 @@
 //     steering. Then the turn ends, else it goes on with 2.
 //  5. turn/end, and a checkpoint. If prompts wait, the next turn begins.
 //
+// A denial by which the person stops (approval/decided with the scope stop) ends the
+// turn after its step, of which no further call is started.
+//
 // A turn ends completed; or denied, when it would have completed but an approval
 // was denied since the start of its last step with tool calls; max-tokens, when an
 // answer was cut; limit; blocked; aborted; error. After the last four what waits

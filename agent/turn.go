@@ -119,7 +119,7 @@ func (t *turn) run(ctx context.Context) (session.EndReason, error) {
 		if err != nil {
 			return session.EndReason{}, err
 		}
-		if end, stopped, err := t.denied(t.stepFrom, "stop"); stopped || err != nil {
+		if end, stopped, err := t.denied(t.stepFrom, scopeStop); stopped || err != nil {
 			return end, err // the person ended the turn with a denial
 		}
 		if !over || log.Waiting(session.NextStep) > 0 {
@@ -151,6 +151,9 @@ func (t *turn) completed() (session.EndReason, error) {
 	}
 	return end, err
 }
+
+// scopeStop is the scope of a denial by which the person ends the turn.
+const scopeStop = "stop"
 
 // denied says whether an act was denied since an event, in the scope if one is
 // given, and how a turn ends at that.

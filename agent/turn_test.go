@@ -333,7 +333,7 @@ func TestDenied(t *testing.T) {
 	}{
 		{"inTheLastStepWithTools", "[{calls: [{name: deny}]}, {text: ok}]", session.EndDenied},
 		{"butAnotherStepWorked", "[{calls: [{name: deny}]}, {calls: [{name: echo}]}, {text: ok}]", session.EndCompleted},
-		{"andStopped", "[{calls: [{name: stop}]}]", session.EndDenied},
+		{"andStopped", "[{calls: [{name: stop}, {name: echo, id: later}]}]", session.EndDenied},
 		{"beforeInAnotherTurn", "[{calls: [{name: deny}]}, {text: ok}, {text: fine}]", session.EndCompleted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -352,6 +352,9 @@ func TestDenied(t *testing.T) {
 				end = k.Run(a, "again")
 			}
 			wantEnd(t, end, c.want)
+			if r, ok := results(t, a)["later"]; ok && r.Error == nil {
+				t.Error("a call ran after the person had stopped")
+			}
 		})
 	}
 }
