@@ -56,11 +56,14 @@ func describe(c *cobra.Command) Command {
 		case *command.Duration:
 			one.Range = fmt.Sprintf("%s to %s", short(v.Min), short(v.Max))
 			one.Default = short(v.Value)
+			if v.Value < v.Min {
+				one.Default = "" // none, unless it is given
+			}
 		case *command.Mebibytes:
 			one.Range = fmt.Sprintf("%d to %d", v.Min, v.Max)
 		}
 		one.Default = strings.Trim(one.Default, "[]") // of a list
-		if one.Default == "false" {
+		if one.Default == "false" || one.Default == "0" {
 			one.Default = ""
 		}
 		out.Flags = append(out.Flags, one)

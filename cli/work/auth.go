@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -113,7 +112,7 @@ func readKey(ctx context.Context, s command.Streams, provider string) (keys.Key,
 		text, err = readHidden(ctx, int(file.Fd()))
 		fmt.Fprintln(s.Err)
 	} else {
-		text, err = io.ReadAll(io.LimitReader(s.In, limits.LLMCredentials+1))
+		text, err = readAll(ctx, s.In, limits.LLMCredentials+1)
 	}
 	if err != nil {
 		return keys.Key{}, fmt.Errorf("read key: %w", err)

@@ -2,6 +2,7 @@ package work
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -74,7 +74,7 @@ Exit status: 0 completed; 1 failed, also at --timeout, --max-steps or --max-toke
 2 usage; 3 the turn ended on a denial; 4 interrupted.`
 
 func newRun(s command.Streams) *cobra.Command {
-	o := &runOptions{timeout: command.Duration{Min: 0, Max: math.MaxInt64}}
+	o := &runOptions{timeout: command.Duration{Min: limits.RunTimeoutMin, Max: limits.RunTimeoutMax}}
 	cmd := &cobra.Command{
 		Use:   `run [flags] ["TASK"]`,
 		Short: "Work on a task in this folder",
@@ -90,7 +90,7 @@ func newRun(s command.Streams) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(cmd.Flags(), args, s); err != nil {
+			if err := o.check(cmd.Context(), cmd.Flags(), args, s); err != nil {
 				return err
 			}
 			return run(cmd.Context(), s, o)
@@ -122,7 +122,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 }
 
 // check says what is wrong with the flags, and reads the task.
-func (o *runOptions) check(f *pflag.FlagSet, args []string, s command.Streams) error {
+func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string, s command.Streams) error {
 	for _, name := range []string{"model", "effort", "session", "cwd", "permission"} {
 		if f.Changed(name) && f.Lookup(name).Value.String() == "" {
 			return command.Usagef("--%s needs a value, and got an empty one", name)
@@ -156,7 +156,7 @@ func (o *runOptions) check(f *pflag.FlagSet, args []string, s command.Streams) e
 	if o.resume && o.model == "" {
 		o.config = llm.Config{} // that of the session, if it has one
 	}
-	return o.readTask(args, s)
+	return o.readTask(ctx, args, s)
 }
 
 func (o *runOptions) checkNumbers(f *pflag.FlagSet) error {
@@ -165,8 +165,6 @@ func (o *runOptions) checkNumbers(f *pflag.FlagSet) error {
 		return command.Usagef("--max-steps is a number from 1")
 	case f.Changed("max-tokens") && o.maxTokens < 1:
 		return command.Usagef("--max-tokens is a number from 1")
-	case f.Changed("timeout") && o.timeout.Value < time.Millisecond:
-		return command.Usagef("--timeout is a time from 1ms, such as 90s or 20m")
 	}
 	return nil
 }
@@ -187,7 +185,7 @@ func (o *runOptions) checkPolicy(f *pflag.FlagSet) (err error) {
 }
 
 // readTask takes the task from the arguments, or from standard input.
-func (o *runOptions) readTask(args []string, s command.Streams) error {
+func (o *runOptions) readTask(ctx context.Context, args []string, s command.Streams) error {
 	switch {
 	case len(args) == 1 && args[0] != "-":
 		o.task = args[0]
@@ -197,7 +195,7 @@ func (o *runOptions) readTask(args []string, s command.Streams) error {
 		return command.Usagef(`say the task: dsh run "…", or give it on standard input`)
 	default:
 		o.fromStdin = true
-		text, err := io.ReadAll(io.LimitReader(s.In, limits.TaskText+1))
+		text, err := readAll(ctx, s.In, limits.TaskText+1)
 		if err != nil {
 			return fmt.Errorf("read task: %w", err)
 		}
@@ -213,6 +211,26 @@ func (o *runOptions) readTask(args []string, s command.Streams) error {
 		return command.Usagef("the task is not UTF-8 text")
 	}
 	return nil
+}
+
+// readAll reads at most most bytes, until the end of the input or of ctx. A read of
+// a stream that says nothing goes on until the program ends.
+func readAll(ctx context.Context, in io.Reader, most int64) ([]byte, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(in, most))
+		done <- read{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted")}
+	}
 }
 
 // place finds the folder to work in, and what of it may be read and written.
@@ -245,6 +263,3 @@ func (o *runOptions) place(cwd string) (err error) {
 	}
 	return nil
 }
-
-// errTimeout is the cause of a turn that took longer than --timeout.
-var errTimeout = errors.New("--timeout")

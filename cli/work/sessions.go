@@ -186,6 +186,7 @@ changes; dsh run --resume --session ID goes on with the new one.`,
 		},
 	}
 	cmd.Flags().Int64Var(&at, "at", -1, "the last `event` of the new session, by its seq (default all of them)")
+	cmd.Flags().Lookup("at").DefValue = "0" // help says it in words
 	cmd.Flags().StringVar(&newID, "session", "", "the `id` of the new session (default a new one)")
 	return cmd
 }
