@@ -327,6 +327,9 @@ func (a *Agent) fail(turn, step int, err error) {
 	failure := Failure{Agent: a, Session: a.id, Turn: turn, Step: step, Err: err}
 	f := llm.AsFailure(err, llm.CodeInternal)
 	failure.Message, failure.Code = plain.Cut(f.Message, limits.ErrorText), f.Code
+	if p := new(panicError); errors.As(err, &p) {
+		a.g.c.Logger("agents").Error("a turn panicked", "session", a.id, "turn", turn, "panic", p.value, "stack", string(p.stack))
+	}
 	Errored.Emit(a.c.Context(), a.g.c, failure, a.hearing())
 }
 

@@ -98,10 +98,11 @@ func (a *Agent) Ask(ctx context.Context, q OneShot) (*llm.Answer, error) {
 	var answer llm.Answer
 	var other error // that is no failure of the model
 	f := a.g.cfg.Retry.Run(ctx, 0, func() *llm.Failure {
-		var f *llm.Failure
-		if other = guard(func() (err error) { answer, f, err = a.askOnce(ctx, config, q); return err }); other != nil {
-			return nil
-		}
+		var f *llm.Failure // nil with other, which is not tried again
+		other = guard(func() (err error) {
+			answer, f, err = a.askOnce(ctx, config, q)
+			return err
+		})
 		return f
 	}, nil)
 	switch {

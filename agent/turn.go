@@ -242,6 +242,11 @@ func (t *turn) withContext(messages []message.Message, contexts string) []messag
 
 // view is for whom the prompt is made.
 func (a *Agent) view(c llm.Config) prompt.View {
+	if c.Model == "" { // the provider's default
+		if call, err := a.g.models.Prepare(c); err == nil {
+			c = call.Config
+		}
+	}
 	return prompt.View{Scope: a.scope, Values: map[string]string{"provider": c.Provider, "model": c.Model, "cwd": a.session.Meta().Cwd}}
 }
 

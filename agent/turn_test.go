@@ -13,7 +13,6 @@ import (
 	"github.com/dsh-go/dsh/agent/agenttest"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/llm"
-	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/prompt"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/message"
@@ -516,4 +515,32 @@ func TestToolsAreAssembledEveryStep(t *testing.T) {
 	}
 }
 
-var _ = lossless.Text(nil)
+// TestDefaultModel: the prompt names the model that is asked, whoever chose it.
+func TestDefaultModel(t *testing.T) {
+	k := agenttest.New(t)
+	k.Adapter("p", known{agenttest.Func(func(_ context.Context, r *llm.Request, out *llm.Emitter) {
+		agenttest.Say(out, r.System+" / "+r.Messages[0].Text())
+	})})
+	a := k.Start(agent.Options{Model: llm.Config{Provider: "p"}, Plugins: []*cordis.Plugin{plugin("part", func(c *cordis.Context) error {
+		p, err := prompt.Service.Use(c)
+		if err != nil {
+			return err
+		}
+		_, err1 := p.Section(c, prompt.Section{Name: "s", Text: "I am {{model}}"})
+		_, err2 := p.Context(c, prompt.Section{Name: "c", Text: "told by {{provider}}/{{model}}"})
+		return errors.Join(err1, err2)
+	}, "prompt")}})
+	wantEnd(t, k.Run(a, "go"), session.EndCompleted)
+	answer := agenttest.Payloads[session.AssistantMessage](t, a.Session().Log)[0].Message.Text()
+	if !strings.Contains(answer, "I am best") || !strings.Contains(answer, "told by p/best") {
+		t.Error(answer)
+	}
+	if h := agenttest.Payloads[session.RequestHeader](t, a.Session().Log)[0].Header.AdapterDefaults.String(); h != `{"model":true}` {
+		t.Errorf("adapterDefaults = %s", h)
+	}
+}
+
+// known is a model that has a default.
+type known struct{ agenttest.Func }
+
+func (known) Models() []llm.Model { return []llm.Model{{Name: "best"}} }
