@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/lossless"
@@ -308,14 +307,4 @@ func (r *rig) approvals() []string {
 		}
 	}
 	return out
-}
-
-// until waits for what another goroutine is about to do.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for %s in vain", what)
-		}
-	}
 }

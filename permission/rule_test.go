@@ -257,3 +257,34 @@ func FuzzParseRule(f *testing.F) {
 		}
 	})
 }
+
+// TestBounds: what is remembered and what is logged of mounts is bounded.
+func TestBounds(t *testing.T) {
+	b, err := newBinding(Binding{Mode: Ask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range limits.PermissionRules + 10 {
+		b.remember(remembered{Rule{name: ruleSearch}, ""})
+	}
+	if n := len(b.remembered); n != limits.PermissionRules {
+		t.Errorf("%d rules are remembered", n)
+	}
+	logged := 0
+	for range limits.PermissionDenials + 10 {
+		if b.logsDenial() {
+			logged++
+		}
+	}
+	if logged != limits.PermissionDenials {
+		t.Errorf("%d denials are logged", logged)
+	}
+	if _, err := newBinding(Binding{Mode: Ask, Deny: make([]Rule, limits.PermissionRules+1)}); err == nil {
+		t.Error("too many rules")
+	}
+	code := strings.Repeat("x", limits.Source)
+	exec := &tool.Exec{Name: mountTool, Arguments: []byte(`{"code":"` + code + `"}`), Tool: &tool.View{}}
+	if q := (&Policy{}).question(context.Background(), call(context.Background(), exec)); !strings.HasSuffix(q.Detail, code) {
+		t.Error("the largest code is cut")
+	}
+}

@@ -2,6 +2,7 @@ package permission_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -147,5 +148,36 @@ func TestEnv(t *testing.T) {
 		if list := r.asked(); len(list) != asks || asks > 0 && (list[0].Remember != "" || !strings.Contains(list[0].Detail, name)) {
 			t.Errorf("%s: %d questions, %s, %+v", name, len(list), selfmodtest.Text(res), list)
 		}
+	}
+}
+
+// TestMountByItself: what a plugin does outside of every call obeys the mode too, and
+// only so many of its denials are logged.
+func TestMountByItself(t *testing.T) {
+	r := newRig(t, permission.Config{})
+	r.mounted(fmt.Sprintf(`return { name: 'x', inject: ['fs'], apply(ctx) {
+		ctx.on('tools/result', async () => { for (let i = 0; i < %d; i++) await ctx.fs.writeText('w.txt', 'x').catch(() => {}) })
+	} }`, 10))
+	r.bind(permission.Binding{Mode: permission.ReadOnly}, false)
+	r.act("read", "a.txt")
+	denied := 0
+	for e := range r.session.Follow(r.ctx(), 0) {
+		if e.Type != session.TypeApprovalDecided {
+			continue
+		}
+		if denied++; denied == 10 {
+			break
+		}
+	}
+	if denied != 10 || r.text("w.txt") != "" {
+		t.Errorf("%d denials, file %q", denied, r.text("w.txt"))
+	}
+	for _, line := range r.approvals() {
+		if strings.HasPrefix(line, "asked") && !strings.Contains(line, `"dyn-1 (x)"`) {
+			t.Errorf("not in the plugin's name: %s", line)
+		}
+	}
+	if len(r.asked()) > 0 {
+		t.Error("read-only asked")
 	}
 }

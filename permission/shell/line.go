@@ -71,6 +71,10 @@ func (l *Line) parse(text string) {
 	case strings.ContainsRune(text, 0):
 		l.unknown("there is a NUL in it")
 		return
+	case strings.ContainsRune(text, '\r'): // the parser skips some
+		l.unknown("there is a carriage return in it")
+	case strings.Contains(text, "\\\n") && strings.ContainsAny(text, "#<"): // bash goes on with the next line in fewer places
+		l.unknown("there is a \\ at the end of a line, and a comment or a heredoc")
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -105,7 +109,7 @@ func (l *Line) walk(root syntax.Node) {
 		switch n := node.(type) {
 		case nil, *syntax.File, *syntax.Comment, *syntax.Subshell, *syntax.Block, *syntax.IfClause, *syntax.WhileClause,
 			*syntax.CaseClause, *syntax.CaseItem, *syntax.BinaryCmd, *syntax.Word, *syntax.Lit, *syntax.SglQuoted,
-			*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.BraceExp, *syntax.TimeClause,
+			*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.BraceExp, *syntax.TimeClause,
 			*syntax.BinaryArithm, *syntax.UnaryArithm, *syntax.ParenArithm, *syntax.ParenTest:
 		case *syntax.Stmt:
 			if n.Coprocess || n.Disown {

@@ -58,9 +58,9 @@ func reads(words []Word) string {
 // harmlessWhatever neither write nor run anything, whatever their arguments are.
 var harmlessWhatever = set(`
 	basename cat cd cksum cmp column comm command cut df diff dirname dirs du echo egrep expand expr false fgrep fmt fold free
-	grep groups head hexdump id jobs join jq ls md5sum nl nproc od paste popd printenv ps pushd pwd readlink realpath
+	grep groups head hexdump id join jq ls md5sum nl nproc od paste popd printenv ps pushd pwd readlink realpath
 	rev seq sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sleep stat tac tail tr true tty uname unexpand
-	uptime wait wc which whoami : break continue exit type`)
+	uptime wc which whoami : type`)
 
 // versioned tell their version without reading a project's files.
 var versioned = set(`clang g++ gcc make node python python3`)
@@ -78,6 +78,11 @@ func set(names string) map[string]bool {
 var checked = map[string]func(args []Word) string{
 	"[":        bracket,
 	"base64":   options("o", "--output"),
+	"break":    only(`^\d+$`),
+	"continue": only(`^\d+$`),
+	"exit":     only(`^\d+$`),
+	"jobs":     none,
+	"wait":     only(`^\d+$`),
 	"date":     date,
 	"env":      none,
 	"file":     options("C", "--compile"),

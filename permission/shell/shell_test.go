@@ -177,7 +177,8 @@ var writers = []string{
 	"((x=1))", "echo $((a[$(rm x)]))", "echo $((x))", "let x=1", "[[ a -eq 1 ]]", "[[ -v a ]]", "echo ${x@P}", "echo ${x:=y}", "echo ${!x}", "echo ${x[$(rm y)]}", "echo ${x:a}", "x=(a); ls", "x[0]=1",
 	"PATH=.; ls", "PATH=. ls", "IFS=/; ls", "LD_PRELOAD=x ls", "GIT_EXTERNAL_DIFF=x git diff", "PAGER=x git log", "export PATH=x", "declare x=1", "alias ls=rm", "shopt -s expand_aliases", "hash -p /x ls",
 	"enable -f x y", "trap 'rm x' EXIT", "for PATH in .; do ls; done", "ls {a,b} > {c,d}", "select x in a; do rm x; done", "mapfile -C rm -c 1", "{rm,x}", "/bin/r? x", "~/x", "yarn --version", "go version", "ls \x00 rm",
-	"nice rm x", "timeout 5 rm x", "timeout $x rm", "stdbuf -o0 rm x", "ls {x}> y", "exec 3> x", "exec > x", "strings --plugin x y", "busybox rm x", "env -S 'rm x'", "fc -e x", "printf x > y", "while read -r PATH; do ls; done",
+	"nice rm x", "timeout 5 rm x", "timeout $x rm", "stdbuf -o0 rm x", "ls {x}> y", "exec 3> x", "exec > x", "strings --plugin x y", "busybox rm x", "env -S 'rm x'", "fc -e x", "[[ x == @($(rm x)) ]]", "[[ x == +(`rm x`) ]]", "case x in @($(rm x))) ls;; esac", "ls #\\\nrm x", "jobs -x rm y", "wait -p 'a[$(rm y)]'",
+	"printf x > y", "while read -r PATH; do ls; done",
 }
 
 func TestReadOnly(t *testing.T) {
