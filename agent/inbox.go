@@ -25,6 +25,9 @@ func (a *Agent) Steer(text string) error {
 // Inject adds a message of a plugin, which source names, to the next step of this
 // or a later turn. It begins none.
 func (a *Agent) Inject(source, text string) error {
+	if source == "" {
+		return fmt.Errorf("inject message into agent %s: the source has no name; give that of the plugin", a.id)
+	}
 	m := userText(text)
 	m.Source = message.Source{Kind: message.SourcePlugin, Name: source}
 	return a.Send(m, session.NextStep, false)

@@ -196,6 +196,62 @@ func TestUnloadCancels(t *testing.T) {
 	}
 }
 
+// TestDeafBody: a body that does not listen to its cancellation keeps Close from
+// being quiescent, which the error says, and nothing else.
+func TestDeafBody(t *testing.T) {
+	k := agenttest.New(t)
+	g := newGate()
+	k.Adapter(agenttest.Provider, once(agenttest.Called{ID: "a", Name: "deaf"}, agenttest.Called{ID: "b", Name: "deaf"}))
+	a := k.Start(agent.Options{Plugins: []*cordis.Plugin{tools(define("deaf", func(context.Context, *tool.Exec) (string, error) {
+		return "", g.wait(context.Background())
+	}, parallel))}})
+	_ = a.Followup("go")
+	g.await(t)
+	short, cancel := context.WithTimeout(k.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := a.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close = %v", err)
+	}
+	if err := a.Followup("more"); !errors.Is(err, agent.ErrClosed) {
+		t.Errorf("Followup = %v", err)
+	}
+	g.open()
+	if err := a.Close(k.Context()); err != nil {
+		t.Error(err)
+	}
+	wantEnd(t, k.End(a), session.EndAborted)
+}
+
+// TestAgentsAreApart: what is mounted on an agent is seen and heard by it alone.
+func TestAgentsAreApart(t *testing.T) {
+	k := agenttest.New(t)
+	k.Script("steps: [{calls: [{name: mine}]}, {text: ok}]")
+	heard := map[string]int{}
+	start := func(name string) *agent.Agent {
+		return k.Start(agent.Options{Plugins: []*cordis.Plugin{
+			tools(define("mine", func(context.Context, *tool.Exec) (string, error) { return "of " + name, nil }), echo("only-"+name)),
+			on(func(c *cordis.Context) (*cordis.Handle, error) {
+				return agent.StatusChanged.On(c, func(_ context.Context, e agent.StatusChange) {
+					heard[name+" "+e.Session]++
+				})
+			})}})
+	}
+	for _, a := range []*agent.Agent{start("one"), start("two")} {
+		wantEnd(t, k.Run(a, "go"), session.EndCompleted)
+	}
+	for i, a := range k.Agents.List() {
+		name := []string{"one", "two"}[i]
+		wantOutline(t, a, "turn 1", "step 1", "user: go", "header initial [mine only-"+name+"]", "model: <mine>", "call call_1_1 mine ",
+			"result call_1_1: of "+name, "/step", "step 2", "model: ok", "/step", "/turn completed")
+		if heard[name+" "+a.ID()] != 2 {
+			t.Errorf("%s heard %v", name, heard)
+		}
+	}
+	if len(heard) != 2 {
+		t.Errorf("one agent heard the other: %v", heard)
+	}
+}
+
 func TestMaintain(t *testing.T) {
 	k := agenttest.New(t)
 	k.Script("steps: [{text: ok}, {text: ok}]")
