@@ -228,6 +228,7 @@ const (
 	SessionTitle = 200      // characters of a title
 
 	SessionWindow = 200 * time.Millisecond // until what was appended is written by itself
+	SessionFree   = 2 * time.Second        // until the lock of a killed process counts as held by another
 
 	SessionAttachment     = 20 << 20 // bytes of an attachment
 	SessionAttachments    = 1000     // of a session

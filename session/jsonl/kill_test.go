@@ -186,3 +186,38 @@ func TestOtherProcess(t *testing.T) {
 	must(t, err)
 	must(t, w.Close(t.Context()))
 }
+
+// TestLockOfTheDead: the lock of a process that was killed while it started another
+// stays for a moment with that one; it is waited for. That of the living is not.
+func TestLockOfTheDead(t *testing.T) {
+	s := newStore(t)
+	w, err := s.Create(t.Context(), session.Meta{ID: "one"})
+	must(t, err)
+	_, err = w.Append(sessiontest.Turn(1)...)
+	must(t, err)
+	must(t, w.Close(t.Context()))
+	dead := exec.Command(os.Args[0], "-test.run=^$")
+	must(t, dead.Run())
+	f, err := os.OpenFile(s.Root()+"/one/"+lockName, os.O_RDWR, 0)
+	must(t, err)
+	must(t, tryLock(f))
+	for _, opens := range []bool{false, true} {
+		pid := os.Getpid()
+		if opens {
+			pid = dead.Process.Pid
+		}
+		must(t, f.Truncate(0))
+		_, err = f.WriteAt([]byte(fmt.Sprintf(`{"pid":%d}`, pid)), 0)
+		must(t, err)
+		if opens {
+			time.AfterFunc(50*time.Millisecond, func() { _ = f.Close() })
+		}
+		w, err := s.Open(t.Context(), "one")
+		if opens {
+			must(t, err)
+			must(t, w.Close(t.Context()))
+		} else if !errors.Is(err, session.ErrLocked) {
+			t.Errorf("of the living: %v", err)
+		}
+	}
+}

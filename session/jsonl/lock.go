@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/session"
 )
@@ -19,8 +20,9 @@ type lock struct{ f *os.File }
 // maxOwner is the most bytes that are read of what a holder says of itself.
 const maxOwner = 1 << 10
 
-// acquire takes the lock of a session's folder without waiting, and says in it
-// who has it. A folder that goes meanwhile is session.ErrNotFound. Only where
+// acquire takes the lock of a session's folder, and says in it who has it. It does
+// not wait for one that lives. A process that was killed while it started another
+// leaves the lock with that one, until it has begun: that is waited for. A folder that goes meanwhile is session.ErrNotFound. Only where
 // make is set a lock file that is missing is made.
 func acquire(dir, id string, create bool) (*lock, error) {
 	flags := os.O_RDWR
@@ -32,10 +34,18 @@ func acquire(dir, id string, create bool) (*lock, error) {
 	if err != nil {
 		return nil, explain(missing(id, err))
 	}
-	switch err := tryLock(f); {
-	case errors.Is(err, errHeld):
-		held := &session.LockedError{ID: id}
+	held := &session.LockedError{ID: id}
+	err = tryLock(f)
+	for begun, pause := time.Now(), time.Millisecond; errors.Is(err, errHeld); pause *= 2 {
 		held.PID, held.Since = owner(f)
+		if !gone(held.PID) || time.Since(begun) > limits.SessionFree {
+			break
+		}
+		time.Sleep(pause)
+		err = tryLock(f)
+	}
+	switch {
+	case errors.Is(err, errHeld):
 		return nil, errors.Join(held, f.Close())
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock session %s: %w", id, err), f.Close())

@@ -35,6 +35,9 @@ func tryLock(f *os.File) error {
 	return locked
 }
 
+// gone says whether a process is known to have ended.
+func gone(pid int) bool { return pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

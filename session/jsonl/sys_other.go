@@ -15,6 +15,8 @@ func tryLock(*os.File) error {
 	return fmt.Errorf("one writer at a time cannot be promised on this system: %w", errors.ErrUnsupported)
 }
 
+func gone(int) bool { return false }
+
 func isFull(error) bool { return false }
 
 func isReadOnly(error) bool { return false }
