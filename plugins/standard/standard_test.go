@@ -1,0 +1,138 @@
+package standard
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/llm"
+	"github.com/dsh-go/dsh/llm/script"
+	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/memory"
+	"github.com/dsh-go/dsh/session/message"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// header is what a model is told at its first request by the whole composition.
+func header(t *testing.T, self bool) session.Header {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	played, err := script.Parse([]byte("steps: [{text: Hello.}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := &llm.Registry{}
+	if _, err := models.Register("script", script.New(played)); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	store := memory.New()
+	s, err := store.Create(ctx, session.Meta{ID: "s", Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{
+		Services: Services{Names: ServiceNames(), Roots: []string{dir}, Dir: dir}, Models: models, Sessions: store, Cwd: dir, Self: self,
+		Binding: permission.Binding{Session: s},
+	}
+	root := cordis.New()
+	defer func() {
+		if _, err := root.Fiber().Dispose(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	var fibers []*cordis.Fiber
+	for _, p := range Host(o) {
+		f, err := root.Mount(p, nil)
+		if err != nil {
+			t.Fatal(p.Name, err)
+		}
+		fibers = append(fibers, f)
+	}
+	for _, f := range append(fibers, fibers...) {
+		if err := f.Await(ctx); err != nil {
+			t.Fatal(f.Name(), err)
+		}
+	}
+	agents, err := agent.Service.Use(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agents.Start(ctx, agent.Options{Session: s, Model: llm.Config{Provider: "script", Model: "greeting"}, Plugins: Agent(o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Followup("hello"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.WhenIdle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h, ok := s.Header()
+	if !ok {
+		t.Fatal("no request was made")
+	}
+	if err := a.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	h.System = message.Text(strings.ReplaceAll(string(h.System), dir, "/project"))
+	return h
+}
+
+// TestSystemPrompt: what the model is told of its work is reviewed as text.
+func TestSystemPrompt(t *testing.T) {
+	for _, self := range []bool{false, true} {
+		golden := filepath.Join("testdata", "system.golden") // the toolset speaks through its tools alone
+		got := string(header(t, self).System) + "\n"
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s: run with -update after a change that is meant:\n%s", golden, diff)
+		}
+	}
+}
+
+// TestTools: which tools a model has, and that the toolset is never there by itself.
+func TestTools(t *testing.T) {
+	ordinary := []string{"ask_user_question", "bash", "edit", "glob", "grep", "read", "task_kill", "task_list", "task_output", "todo_write", "web_fetch", "write"}
+	own := []string{"cordis_inspect", "cordis_mount", "cordis_unmount"}
+	for _, self := range []bool{false, true} {
+		want := slices.Clone(ordinary)
+		if self {
+			want = append(want, own...)
+		}
+		slices.Sort(want)
+		var got []string
+		for _, d := range header(t, self).Tools {
+			got = append(got, d.Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("self %t: %s", self, diff)
+		}
+	}
+}
