@@ -287,10 +287,12 @@ func TestBadConnections(t *testing.T) {
 
 // TestSlow: a slow stream is no stalled one, and a slow reader stalls nothing.
 func TestSlow(t *testing.T) {
+	t.Parallel()
+	const idle = time.Second
 	s := llmtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
-		for range 6 {
+		for range 13 {
 			select {
-			case <-time.After(60 * time.Millisecond):
+			case <-time.After(idle / 10):
 			case <-r.Context().Done():
 				return
 			}
@@ -299,11 +301,11 @@ func TestSlow(t *testing.T) {
 		}
 		_, _ = w.Write(append(textEvent("late"), "data: [DONE]\n\n"...))
 	})
-	a := adapter(t, s.URL, func(o *Options) { o.Idle = 250 * time.Millisecond })
+	a := adapter(t, s.URL, func(o *Options) { o.Idle = idle })
 	asm := llm.NewAssembler()
 	for c := range a.Stream(context.Background(), request()) {
 		if c.Type == llm.TextDelta {
-			<-time.After(400 * time.Millisecond) // the reader takes longer than the idle timeout
+			<-time.After(idle + idle/5) // the reader takes longer than the idle timeout
 		}
 		asm.Add(c)
 	}
