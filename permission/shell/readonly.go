@@ -135,15 +135,19 @@ func only(patterns ...string) func([]Word) string {
 	}
 }
 
-// beforeDash are the words in which options may stand.
+// beforeDash are the words in which options may stand. A -- that may be the value of
+// the option in front of it ends nothing.
 func beforeDash(args []Word) []Word {
 	for i, w := range args {
-		if w.Literal && w.Text == "--" {
+		if w.Literal && w.Text == "--" && (i == 0 || !strings.HasPrefix(args[i-1].Text, "-") || alone.MatchString(args[i-1].Text)) {
 			return args[:i]
 		}
 	}
 	return args
 }
+
+// alone are options that take no value from the next word, whatever the command is.
+var alone = regexp.MustCompile(`^(-\d+|-p|--[a-z-]+=.*|--(all|cached|decorate|follow|graph|name-only|name-status|no-color|no-patch|numstat|oneline|patch|porcelain|reverse|short|shortstat|staged|stat|summary))$`)
 
 // options refuses short options, alone or in a cluster, and long ones, also
 // abbreviated. What stands behind -- is no option.
@@ -210,8 +214,14 @@ func printf(args []Word) string {
 	if !args[0].Literal || strings.HasPrefix(args[0].Text, "-") {
 		return "its format is not known before it runs"
 	}
+	if counts.MatchString(args[0].Text) {
+		return "its format sets a variable"
+	}
 	return ""
 }
+
+// counts finds %n, which sets the variable that the argument names, such as PATH.
+var counts = regexp.MustCompile(`%[^%A-Za-z]*[A-Za-z]?[A-Za-z]?n`)
 
 // read takes names that mean nothing to the shell.
 func read(args []Word) string {
@@ -235,11 +245,12 @@ func uniq(args []Word) string {
 	if why := literal(args); why != "" {
 		return why
 	}
-	operands := 0
+	operands, dash := 0, false
 	for _, w := range args {
-		if !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
+		if dash || !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
 			operands++
 		}
+		dash = dash || w.Text == "--"
 	}
 	if operands > 1 {
 		return "it may write its second argument"
@@ -281,10 +292,14 @@ func bracket(args []Word) string {
 // What a script of sed may be made of: addresses, p, d, q, =, and s without the
 // flags that write and run.
 var sedScript = func() *regexp.Regexp {
-	address := `(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/)`
+	// A delimiter within [ ] does not end a pattern, so [ ] may not hold one.
+	pattern := func(d string) string {
+		return fmt.Sprintf(`(?:[^%[1]s\\\n[]|\\[^\n]|\[\^?\]?[^%[1]s\\\n[\]]*\])*`, d)
+	}
+	address := `(?:\d+|\$|/` + pattern(`/`) + `/)`
 	var replace []string
 	for _, d := range []string{`/`, `\|`, `#`, `,`} {
-		replace = append(replace, fmt.Sprintf(`s%[1]s(?:[^%[1]s\\\n]|\\[^\n])*%[1]s(?:[^%[1]s\\\n]|\\[^\n])*%[1]s[gpiI0-9]*`, d))
+		replace = append(replace, fmt.Sprintf(`s%[1]s%[2]s%[1]s(?:[^%[1]s\\\n]|\\[^\n])*%[1]s[gpiI0-9]*`, d, pattern(d)))
 	}
 	command := fmt.Sprintf(`(?:%[1]s(?:,%[1]s)?)?\s*!?\s*(?:[pdq=]|%[2]s)`, address, strings.Join(replace, "|"))
 	return regexp.MustCompile(fmt.Sprintf(`^\s*%[1]s(?:\s*[;\n]\s*%[1]s)*\s*;?\s*$`, command))

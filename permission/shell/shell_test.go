@@ -79,6 +79,11 @@ func TestCommands(t *testing.T) {
 		{line: "bash -c \"$X\"", want: []string{"bash|-c|?\"$X\""}, unknown: "computed"},
 		{line: "eval $X", want: []string{"eval|?$X"}, unknown: "what eval runs"},
 		{line: "echo 'rm x' | sh", want: []string{"echo|rm x", "sh"}, unknown: "what sh reads from its input"},
+		{line: "bash -c -e 'rm x'", want: []string{"bash|-c|-e|rm x"}, unknown: "the option -e of bash"},
+		{line: "zsh -c 'rm x'", want: []string{"zsh|-c|rm x"}, unknown: "a line of zsh"},
+		{line: "echo rm x | . /dev/stdin", want: []string{"echo|rm|x", ".|/dev/stdin"}, unknown: "what . reads"},
+		{line: "sh -c '[[ a > y ]]'", unknown: "sh may read [["},
+		{line: "xargs -I{} -n 2 sort", want: []string{"sort|?…"}},
 		{line: "bash x.sh", want: []string{"bash|x.sh"}},
 		{line: "env -S 'rm x' y", want: []string{"rm x|y"}, unknown: "option -S of a wrapper"},
 		{line: "xargs --process-slot-var=LD_PRELOAD ls", want: []string{"ls|?…"}, unknown: "option"},
@@ -145,7 +150,7 @@ func TestCommands(t *testing.T) {
 var reading = []string{
 	"ls", "ls -la /tmp", "cat a b | head -n 3", "pwd && git status", "git -C sub --no-pager log --oneline -5 -- a*",
 	"git diff HEAD~1", "git show HEAD:a", "git branch -a", "git branch --list 'x*'", "git remote -v", "git remote get-url origin", "git config --get user.name",
-	"git stash list", "git tag -l", "git worktree list", "git", "git --version", "git log --format='%H %s'",
+	"git stash list", "git log -p -- a*", "git diff --stat --cached -- $x", "sed 's/[0-9]*[^a]//g' a", "sh -c 'ls 2>&1 | head'", "xargs -I{} cat {}", "git tag -l", "git worktree list", "git", "git --version", "git log --format='%H %s'",
 	"find . -name '*.go' -type f", "find . -exec grep -l x {} +", "find . -type f | xargs wc -l", "sort -rn -k 2 a | uniq -c",
 	"grep -rn 'x y' . | cut -d: -f1 | sort -u", "sed -n '1,20p' a", "sed 's/a/b/g; s|x|y|' a", "sed -nE -e '/x/p' a", "sed -n '$=' a",
 	"echo \"$HOME\" ~ *.go {a,b}", "echo $(git rev-parse HEAD)", "for f in *; do wc -l \"$f\"; done",
@@ -179,6 +184,11 @@ var writers = []string{
 	"enable -f x y", "trap 'rm x' EXIT", "for PATH in .; do ls; done", "ls {a,b} > {c,d}", "select x in a; do rm x; done", "mapfile -C rm -c 1", "{rm,x}", "/bin/r? x", "~/x", "yarn --version", "go version", "ls \x00 rm",
 	"nice rm x", "timeout 5 rm x", "timeout $x rm", "stdbuf -o0 rm x", "ls {x}> y", "exec 3> x", "exec > x", "strings --plugin x y", "busybox rm x", "env -S 'rm x'", "fc -e x", "[[ x == @($(rm x)) ]]", "[[ x == +(`rm x`) ]]", "case x in @($(rm x))) ls;; esac", "ls #\\\nrm x", "jobs -x rm y", "wait -p 'a[$(rm y)]'",
 	"printf x > y", "while read -r PATH; do ls; done",
+	// What a review found.
+	"printf 'aaaaa%n' PATH; ls", "printf '%-5ln' PATH", "sort --random-source -- -o y a", "sort -k -- -o y a", "git grep -e -- -Ox", "git diff --no-index -S -- --output=y a b",
+	"git blame -L -- --output=y a", "rg -e -- --pre x .", "strings -s -- --plugin=x a", "file -F -- -C", "tree -P -- -o y", "uniq -- -x y", "uniq -f -- -x y",
+	"sed 's/[/x/;/]/p;/w y/p' a", "sed '/[/p;/]/p;/w y/p' a", "sed 's/[^]/]/x/;/w y/p' a", "sh -c '[[ a > y ]]'", "dash -c '[[ a || ./x ]]'", "sh -c \"echo \\$'\\\\'; touch y #'\"",
+	"bash -c -e 'rm x'", "sh -c +e 'rm x'", "echo -oy | xargs -I{} -n 2 sort", "zsh -c ls", ". /dev/stdin",
 }
 
 func TestReadOnly(t *testing.T) {

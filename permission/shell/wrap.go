@@ -51,6 +51,16 @@ func (l *Line) command(words []Word, outer [][]Word) {
 		l.unknown("%s may change what the names of commands mean", name)
 	case "mapfile", "readarray":
 		l.unknown("%s may run commands", name)
+	case "zsh", "ksh", "mksh", "yash", "fish", "csh", "tcsh", "pwsh":
+		for _, w := range args {
+			if !w.Literal || strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "c") {
+				l.unknown("a line of %s is not read here", name)
+			}
+		}
+	case ".", "source":
+		if len(args) > 0 && (!args[0].Literal || strings.HasPrefix(args[0].Text, "/dev/") || strings.HasPrefix(args[0].Text, "/proc/")) {
+			l.unknown("what %s reads", name)
+		}
 	}
 }
 
@@ -198,14 +208,14 @@ func (l *Line) environment(words []Word) []Word {
 // xargs gives the command that xargs runs, with what it adds.
 func (l *Line) xargs(args []Word) []Word {
 	replace := ""
-	for i, w := range args {
-		if !w.Literal || !strings.HasPrefix(w.Text, "-") {
-			break
+	if len(args) > 1 && args[0].Literal && strings.HasPrefix(args[0].Text, "-I") {
+		replace = args[0].Text[2:]
+		after := args[1]
+		if replace == "" {
+			replace, after = args[1].Text, append(args, Word{})[2]
 		}
-		if w.Text == "-I" && i+1 < len(args) {
-			replace = args[i+1].Text
-		} else if strings.HasPrefix(w.Text, "-I") {
-			replace = w.Text[2:]
+		if strings.HasPrefix(after.Text, "-") { // a later -n undoes -I
+			replace = ""
 		}
 	}
 	rest := l.skip(args, "0rtx", "nLPIdsEa", []string{"--null", "--no-run-if-empty", "--max-args=", "--max-procs=", "--max-lines=", "--delimiter=", "--verbose"})
@@ -275,6 +285,13 @@ func (l *Line) script(name string, words []Word, outer [][]Word) bool {
 				l.unknown("the line within the line is computed")
 				return false
 			}
+			if strings.HasPrefix(args[i+1].Text, "-") || strings.HasPrefix(args[i+1].Text, "+") { // an option still
+				l.unknown("the option %s of %s", args[i+1].Text, name)
+				return false
+			}
+			if name != "bash" {
+				l.plain(name, args[i+1].Text)
+			}
 			l.within(args[i+1].Text, words, outer)
 			return true
 		}
@@ -282,6 +299,22 @@ func (l *Line) script(name string, words []Word, outer [][]Word) bool {
 	l.unknown("what %s reads from its input", name)
 	return false
 }
+
+// bashOnly are what other shells read as something else: in dash [[ is the name of a
+// program, so that > and || behind it redirect and run.
+var bashOnly = []string{"[[", "((", "$'", "$\"", "$[", "<<<", "<(", ">(", "&>", ">&", "<&", "|&", ";&", "function", "select", "coproc"}
+
+// plain makes the line unknown if the shell may read the text otherwise than bash.
+func (l *Line) plain(name, text string) {
+	for _, s := range bashOnly {
+		if rest := strings.ReplaceAll(strings.ReplaceAll(text, ">&1", ""), ">&2", ""); strings.Contains(rest, s) {
+			l.unknown("%s may read %s otherwise than bash", name, s)
+		}
+	}
+}
+
+// Plain tells the line that it is read by a shell that may not be bash.
+func (l *Line) Plain(text string) { l.plain("sh", text) }
 
 // eval looks into the line that eval runs.
 func (l *Line) eval(words []Word, outer [][]Word) bool {
