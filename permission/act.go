@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,7 +35,9 @@ type act struct {
 
 	command, workdir string // of a command line
 	env              map[string]string
+	stdin            string
 	line             *shell.Line
+	stray            string // why a git that only reads may run something
 
 	url    string // of a fetch
 	search bool
@@ -71,6 +74,10 @@ func intent(ctx context.Context, payload any) *act {
 		a.kind, a.command, a.workdir, a.env = KindExecute, p.Command, p.Workdir, p.Env
 		a.line = shell.Parse(p.Command)
 		a.line.Set(slices.Sorted(maps.Keys(p.Env))...)
+		if p.Shell != "" && p.Shell != "bash" {
+			a.line.Plain(p.Command)
+		}
+		a.stdin, a.stray = p.Stdin, a.strayGit()
 		a.summary = "run " + p.Command
 	case web.PendingFetch:
 		a.kind, a.url, a.summary = KindFetch, p.URL, "fetch "+p.URL
@@ -171,35 +178,57 @@ func (a *act) resolve(w shell.Word) (string, bool) {
 		if a.line.Moved {
 			return "", false
 		}
-		path = filepath.Join(a.workdir, path)
+		path = a.workdir + string(filepath.Separator) + path
 	}
-	return canonical(path), true
+	path = canonical(path)
+	return path, !strings.HasPrefix(path, "/proc/") // whose links lead elsewhere for each process
 }
 
-// canonical resolves the links of what is there of a path.
+// canonical resolves the links of an absolute path as the system does: one after
+// another, .. behind a link from where it leads, and also those that lead to what is
+// not there yet.
 func canonical(path string) string {
-	path = filepath.Clean(path)
-	rest := ""
-	for at := path; ; {
-		if resolved, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(resolved, rest)
+	root := filepath.VolumeName(path) + string(filepath.Separator)
+	split := func(s string) []string { return strings.Split(s, string(filepath.Separator)) }
+	at, links := root, 0
+	for todo := split(strings.TrimPrefix(path, filepath.VolumeName(path))); len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
 		}
-		parent := filepath.Dir(at)
-		if parent == at {
-			return path
+		next := filepath.Join(at, name)
+		to, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
 		}
-		rest = filepath.Join(filepath.Base(at), rest)
-		at = parent
+		if links++; links > 255 { // the system opens no such path
+			return filepath.Clean(path)
+		}
+		if filepath.IsAbs(to) {
+			at = root
+		}
+		todo = append(split(to), todo...)
 	}
+	return at
 }
 
 // onlyReads says whether the act is a command line that only reads.
 func (a *act) onlyReads() bool {
-	if a.line == nil {
-		return false
+	return a.line != nil && a.more() == ""
+}
+
+// more says why a command line may do more than read.
+func (a *act) more() string {
+	if ok, why := a.line.ReadOnly(); !ok {
+		return why
 	}
-	ok, _ := a.line.ReadOnly()
-	return ok
+	return a.stray
 }
 
 // inside says whether an edit is within the roots, and not where files are settings
@@ -211,7 +240,7 @@ func (a *act) inside(roots []string) bool {
 			continue
 		}
 		parts := strings.Split(filepath.ToSlash(rest), "/")
-		if !slices.ContainsFunc(parts, func(p string) bool { return strings.EqualFold(p, ".git") || p == "HEAD" }) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return strings.EqualFold(p, ".git") || strings.EqualFold(p, "HEAD") }) {
 			return true
 		}
 	}

@@ -211,12 +211,12 @@ func TestQuestions(t *testing.T) {
 	}
 	r.call("cordis_mount", map[string]string{"code": plugin("p")})
 	q = only()
-	contains(q, "It injects ['tools', 'fs', 'bash', 'web'].", "apply(ctx)", "ctx.bash.run")
+	contains(q, "As far as its text tells, it injects ['tools', 'fs', 'bash', 'web'].", "apply(ctx)", "ctx.bash.run")
 	if q.Kind != permission.KindMount {
 		t.Errorf("got %+v", q)
 	}
 	r.call("cordis_mount", map[string]string{"code": "const inject = ['a']; inject.push('bash'); return { inject, apply() {} }"})
-	contains(only(), "It injects what the code computes: read it.")
+	contains(only(), "it injects what the code computes: read it.")
 	r.answers(permission.Answer{Allow: true})
 	r.mounted(plugin("p"))
 	r.asked()

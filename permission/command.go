@@ -49,9 +49,9 @@ func (r Rule) wordsMatch(words []shell.Word) verdict {
 	return found
 }
 
-// allowsCommand says whether the rules allow a command.
-func allowsCommand(rules []Rule, c shell.Command) bool {
-	if c.OnlyReads() {
+// allowsCommand says whether the rules allow a command of the act's line.
+func (a *act) allowsCommand(rules []Rule, c shell.Command) bool {
+	if c.OnlyReads() && (a.stray == "" || !isGit(c)) {
 		return true
 	}
 	// What a trailing * stands for may be anything, but not unknown.
@@ -71,7 +71,7 @@ func allowsCommand(rules []Rule, c shell.Command) bool {
 // allowsLine says whether the rules allow a command line.
 func allowsLine(rules []Rule, a *act, roots []string) bool {
 	for _, r := range rules {
-		if r.name == ruleBash && (r.arg == "" || len(a.env) == 0 && r.exactly(a.command)) {
+		if r.name == ruleBash && (r.arg == "" || len(a.env) == 0 && a.stdin == "" && r.exactly(a.command)) {
 			return true
 		}
 	}
@@ -79,7 +79,13 @@ func allowsLine(rules []Rule, a *act, roots []string) bool {
 		return false
 	}
 	for _, c := range a.line.Commands {
-		if !allowsCommand(rules, c) {
+		if !a.allowsCommand(rules, c) {
+			return false
+		}
+	}
+	// A redirection may connect to a host, which no rule is about.
+	for _, w := range slices.Concat(a.line.Reads, a.line.Writes) {
+		if !w.Literal || shell.Network(w.Text) {
 			return false
 		}
 	}

@@ -88,8 +88,7 @@ func byRule(a *act, r Rule) string {
 func readOnly(a *act) string {
 	why := ""
 	if a.line != nil {
-		_, why = a.line.ReadOnly()
-		why = " (" + why + ")"
+		why = " (" + a.more() + ")"
 	}
 	return fmt.Sprintf("%s was denied: the permission mode is read-only, in which nothing may be changed%s. Whoever started dsh can allow it: --permission %s",
 		a.summary, why, strings.Join(names(Ask, looser(a), Full), " or "))

@@ -275,7 +275,7 @@ func (b *binding) recalls(a *act, roots []string) bool {
 	b.mu.Lock()
 	var rules []Rule
 	for _, r := range b.remembered {
-		if r.hash == a.hash {
+		if r.hash == a.hash && (len(r.rule.words) == 0 || a.line == nil || a.ordinary()) {
 			rules = append(rules, r.rule)
 		}
 	}

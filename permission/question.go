@@ -81,7 +81,7 @@ func (p *Policy) question(ctx context.Context, a *act) Question {
 	case a.line != nil:
 		q.Detail, q.Card = a.commandDetail(), &tool.Card{Terminal: &tool.TerminalCard{Title: plain.Cut(a.command, limits.PermissionDetail), Cwd: a.workdir}}
 	case a.kind == KindMount:
-		q.Detail = bounded("It injects "+injects(a.code)+".", a.code)
+		q.Detail = bounded("As far as its text tells, it injects "+injects(a.code)+".", a.code)
 	case a.kind == KindEdit:
 		q.Card = p.diff(ctx, a)
 	case a.exec != nil:
@@ -116,8 +116,11 @@ func (a *act) commandDetail() string {
 	for _, name := range slices.Sorted(maps.Keys(a.env)) {
 		lines = append(lines, fmt.Sprintf("with %s=%s", plain.Name(name), plain.Preview(a.env[name])))
 	}
-	if _, why := a.line.ReadOnly(); why != "" {
+	if why := a.more(); why != "" {
 		lines = append(lines, "It is asked about because "+why+".")
+	}
+	if a.stdin != "" {
+		lines = append(lines, fmt.Sprintf("with %d bytes of input:", len(a.stdin)), a.stdin)
 	}
 	return bounded(lines...)
 }
@@ -137,7 +140,7 @@ func injects(code string) string {
 	case injectWord.MatchString(code):
 		return "what the code computes: read it"
 	}
-	return "nothing, as far as its text tells"
+	return "nothing"
 }
 
 // diff shows an edit: the call's own card where the model itself edits, else what
@@ -181,7 +184,7 @@ func textOf(path string) *string {
 // for what cannot be remembered.
 func (a *act) remember() (rule, words string) {
 	switch {
-	case a.line != nil && len(a.env) > 0:
+	case a.line != nil && (len(a.env) > 0 || a.stdin != ""):
 		return "", ""
 	case a.line != nil:
 		rule, words = a.rememberLine()
@@ -215,7 +218,33 @@ var verbs = map[string][]string{
 	"cargo": {"build", "check", "clippy", "fmt", "test"},
 	"git":   {"add", "branch", "checkout", "commit", "restore", "stash", "switch", "tag"},
 	"go":    {"build", "fmt", "test", "vet"},
-	"npm":   {"ci", "test"},
+}
+
+// ordinaryFlags are those flags of programs of verbs that run no other program and
+// write no other file. What was remembered with a * holds for them alone.
+var ordinaryFlags = map[string]*regexp.Regexp{
+	"cargo": regexp.MustCompile(`^(-[vqr]+|-[pj]|--(all|workspace|all-targets|all-features|no-default-features|release|lib|bins?|tests?|examples?|doc|check|locked|offline|frozen|package|features|verbose|quiet|no-run|no-fail-fast))(=.*)?$`),
+	"go":    regexp.MustCompile(`^--?(a|v|x|n|p|race|msan|asan|short|json|cover|covermode|coverpkg|failfast|bench|benchmem|benchtime|count|cpu|list|parallel|run|skip|shuffle|timeout|tags|trimpath|buildvcs|vet|fuzz|fuzztime)(=.*)?$`),
+}
+
+// ordinary says whether every command of the line that has ordinary flags has no
+// other. What comes after -- and -args is for what is tested.
+func (a *act) ordinary() bool {
+	for _, c := range a.line.Commands {
+		flags := ordinaryFlags[c.Args[0].Text]
+		if flags == nil {
+			continue
+		}
+		for _, w := range c.Args[1:] {
+			if w.Text == "--" || w.Text == "-args" || w.Text == "--args" {
+				break
+			}
+			if strings.HasPrefix(w.Text, "-") && !flags.MatchString(w.Text) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // rememberLine is the rule for a line: such as go test * where the line is one
@@ -223,9 +252,13 @@ var verbs = map[string][]string{
 func (a *act) rememberLine() (rule, words string) {
 	if c := a.line.Commands; len(a.line.Unknown) == 0 && len(a.line.Writes) == 0 && len(c) == 1 && len(c[0].Outer) == 0 && len(c[0].Args) > 1 {
 		name, verb := c[0].Args[0], c[0].Args[1]
-		if verb.Literal && slices.Contains(verbs[name.Text], verb.Text) {
+		if verb.Literal && slices.Contains(verbs[name.Text], verb.Text) && a.ordinary() {
 			rule = fmt.Sprintf("bash(%s %s *)", name.Text, verb.Text)
-			return rule, "every " + name.Text + " " + verb.Text
+			words = "every " + name.Text + " " + verb.Text
+			if ordinaryFlags[name.Text] != nil {
+				words += " with ordinary flags"
+			}
+			return rule, words
 		}
 	}
 	return "bash(=" + strings.TrimSpace(a.command) + ")", "this very line, in any folder"

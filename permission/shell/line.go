@@ -201,7 +201,7 @@ func (l *Line) redirect(n *syntax.Redirect) {
 			return
 		}
 	case syntax.RdrIn:
-		if w.Literal && !network(w.Text) {
+		if w.Literal && !Network(w.Text) {
 			if w.Text != "/dev/null" {
 				l.Reads = append(l.Reads, w)
 			}
@@ -226,8 +226,8 @@ func descriptor(text string) bool {
 	return text != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// network says whether a redirection from the file connects to a host.
-func network(path string) bool {
+// Network says whether a redirection of the file connects to a host.
+func Network(path string) bool {
 	return strings.HasPrefix(path, "/dev/tcp/") || strings.HasPrefix(path, "/dev/udp/")
 }
 

@@ -214,6 +214,10 @@ type Run struct {
 	Env map[string]string `json:"env,omitempty"`
 	// By is the id of the mount that runs it, such as dyn-3; empty: the program itself.
 	By string `json:"by"`
+	// Stdin is its standard input. Plugins do not see it.
+	Stdin string `json:"-"`
+	// Shell is what reads the command line: bash, or sh. Plugins do not see it.
+	Shell string `json:"-"`
 }
 
 // RunIntent asks whether a command may start, after its request has been checked.

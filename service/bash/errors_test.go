@@ -180,7 +180,7 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	dir := must(use.Resolve(line("x")))(t).Workdir
-	if d := cmp.Diff(bash.Run{Command: "true", Workdir: dir, By: "dyn-7"}, asked[0]); d != "" {
+	if d := cmp.Diff(bash.Run{Command: "true", Workdir: dir, By: "dyn-7", Shell: asked[0].Shell}, asked[0]); d != "" {
 		t.Error(d)
 	}
 	if !asked[1].Background {

@@ -161,7 +161,7 @@ func (l *Local) Start(ctx context.Context, c *cordis.Context, command Command) (
 
 // begin asks policy, starts the command, and makes it an effect of c.
 func (l *Local) begin(ctx context.Context, c *cordis.Context, s Spec, shell string, background bool) (*process, error) {
-	intent := Run{Command: s.Command, Workdir: s.Workdir, Background: background, Env: s.Env}
+	intent := Run{Command: s.Command, Workdir: s.Workdir, Background: background, Env: s.Env, Stdin: s.Stdin, Shell: s.Shell}
 	if m, ok := tool.MountOf(c); ok {
 		intent.By = m.ID
 	}
