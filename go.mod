@@ -18,16 +18,13 @@ require (
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.50.0
+	golang.org/x/term v0.48.0
 	golang.org/x/text v0.43.0
 	golang.org/x/tools v0.52.0
 	modernc.org/libc v1.79.0
 	modernc.org/libquickjs v0.14.0
+	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
-)
-
-require (
-	golang.org/x/term v0.48.0 // indirect
-	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
 require (

@@ -139,7 +139,7 @@ func bigTool(k *agenttest.Kit) *cordis.Plugin {
 				args, err := lossless.Parse(exec.Arguments)
 				size, _ := args.Get("size")
 				n, _ := size.Int64()
-				return tool.Outcome{Value: lossless.Text(lossless.Str(strings.Repeat("x", int(n))).Encode())}, err
+				return tool.Outcome{Value: lossless.Str(strings.Repeat("x", int(n))).Encode()}, err
 			},
 		})
 		return err

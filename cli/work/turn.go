@@ -176,7 +176,7 @@ func (w *work) conclude(err error, begun time.Time) error {
 		why = lastEnd(events)
 	}
 	status := command.Status(err)
-	text := ""
+	var text string
 	switch {
 	case err != nil:
 		text = err.Error()

@@ -213,10 +213,10 @@ func carded[T any](card func(T) *tool.Card) func(context.Context, lossless.Text,
 			return nil, err
 		}
 		c := card(v)
-		if c == nil || c.Validate() != nil {
-			return nil, nil
+		if c != nil && c.Validate() == nil {
+			return json.Marshal(c)
 		}
-		return json.Marshal(c)
+		return nil, nil // a result without a card is shown as its text
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -115,7 +116,7 @@ func (t *tools) glob(ctx context.Context, a globArgs) (globValue, error) {
 	scanned, err := t.fs.Scan(ctx, t.c, fs.Scan{Start: t.place(from), Pattern: pattern, Links: true}, func(f *fs.Found) error {
 		info, err := f.Info()
 		if err != nil {
-			return nil //nolint:nilerr // it went meanwhile
+			return nil // it went meanwhile
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -125,7 +126,7 @@ func (t *tools) glob(ctx context.Context, a globArgs) (globValue, error) {
 		}
 		return nil
 	})
-	v.Note = t.unseen(scanned, err, ctx)
+	v.Note = t.unseen(ctx, scanned, err)
 	switch code := service.CodeOf(err); {
 	case v.Note != "":
 	case code == fs.CodeNotFound:
@@ -155,13 +156,13 @@ func newest(found []dated) []dated {
 
 // unseen says why a search did not see everything: its time, or too much to see. It
 // is "" where it did, and where err is another one.
-func (t *tools) unseen(s fs.Scanned, err error, timed context.Context) string {
+func (t *tools) unseen(timed context.Context, s fs.Scanned, err error) string {
 	switch {
 	case err == nil && s.Unseen != "":
 		return fmt.Sprintf("The search did not see everything: %s. Name a folder in path.", s.Unseen)
 	case err == nil && s.Unread > 0:
 		return fmt.Sprintf("%s could not be read.", count(s.Unread, "folder"))
-	case err != nil && context.Cause(timed) == context.DeadlineExceeded && ended(timed, err):
+	case err != nil && errors.Is(context.Cause(timed), context.DeadlineExceeded) && ended(timed, err):
 		return fmt.Sprintf("The search did not see everything: it was ended after %s. Name a folder in path, or a narrower pattern.", limits.GrepTime)
 	}
 	return ""

@@ -135,7 +135,7 @@ func (t *tools) grep(ctx context.Context, a grepArgs) (grepValue, error) {
 	timed, stop := context.WithTimeout(ctx, limits.GrepTime)
 	defer stop()
 	scanned, err := t.fs.Scan(timed, t.c, fs.Scan{Start: t.place(a.Path)}, func(f *fs.Found) error { return s.file(timed, f) })
-	s.value.Note = t.unseen(scanned, err, timed)
+	s.value.Note = t.unseen(timed, scanned, err)
 	switch {
 	case s.value.Note != "":
 	case errors.Is(err, errBytes):
@@ -180,7 +180,7 @@ func (s *search) file(ctx context.Context, f *fs.Found) error {
 	}
 	file, err := f.Open()
 	if err != nil {
-		return nil //nolint:nilerr // it went meanwhile, or may not be read
+		return nil // it went meanwhile, or may not be read
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	l := &lookup{matcher: s.matcher, context: int(s.args.Context), max: limits.GrepMatches, first: s.args.Mode == modeFiles}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -65,8 +66,8 @@ func badPattern(pattern, why string) error {
 
 // teach says what to do about an error of the syntax.
 func teach(pattern string, err error) string {
-	e, ok := err.(*syntax.Error)
-	if !ok {
+	e := new(syntax.Error)
+	if !errors.As(err, &e) {
 		return err.Error()
 	}
 	const engine = "patterns are RE2, as in Go, without lookaround and backreferences"

@@ -255,7 +255,7 @@ func TestUnseen(t *testing.T) {
 		{"another_error", fs.Scanned{}, errBytes, t.Context(), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := files.unseen(c.s, c.err, c.ctx); got != c.want {
+			if got := files.unseen(c.ctx, c.s, c.err); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

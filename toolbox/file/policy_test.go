@@ -227,7 +227,7 @@ func TestWithAgent(t *testing.T) {
 	step := 0
 	var system string
 	k.Adapter(agenttest.Provider, agenttest.Func(func(_ context.Context, r *llm.Request, out *llm.Emitter) {
-		system = string(r.System)
+		system = r.System
 		calls := []agenttest.Called{
 			{Name: "edit", Arguments: `{"file_path":"a","old_string":"one","new_string":"two"}`},
 			{Name: "read", Arguments: `{"file_path":"a"}`},

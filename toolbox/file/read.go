@@ -245,7 +245,7 @@ func renderRead(_ context.Context, _, value lossless.Text) ([]tool.Block, error)
 		fmt.Fprintf(&b, "(End of file: %s)", count(v.TotalLines, thing))
 	}
 	if v.Cut > 0 {
-		fmt.Fprintf(&b, "\n(%s cut after %s characters; grep shows the part of a line around a match.)", strings.Replace(count(v.Cut, "line was"), "wass", "s were", 1), number(limits.FileLine))
+		fmt.Fprintf(&b, "\n(%s cut after %s characters; grep shows the part of a line around a match.)", were(v.Cut), number(limits.FileLine))
 	}
 	return []tool.Block{tool.TextBlock(envelope(v.Path, v.Type, b.String()))}, nil
 }
@@ -287,4 +287,12 @@ func presentRead(_ context.Context, _ lossless.Text, r *tool.Result) (*tool.Card
 		card.Lines = append(card.Lines, tool.ReadLine{Number: n, Text: text})
 	}
 	return &tool.Card{Read: &card}, nil
+}
+
+// were says how many lines something happened to.
+func were(n int) string {
+	if n == 1 {
+		return "1 line was"
+	}
+	return number(n) + " lines were"
 }
