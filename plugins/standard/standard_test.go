@@ -15,9 +15,11 @@ import (
 
 	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/casetest"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/script"
 	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/memory"
 	"github.com/dsh-go/dsh/session/message"
@@ -25,14 +27,27 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		casetest.Clean()
+		os.Exit(status)
+	}))
+}
 
-// header is what a model is told at its first request by the whole composition.
-func header(t *testing.T, self bool) session.Header {
+// conversation is one turn of an agent of the whole composition.
+type conversation struct {
+	script  string // YAML
+	self    bool
+	mode    permission.Mode
+	program string // that of the worker and of supervisors; "" where neither is started
+}
+
+// hold lets the turn take place, and returns its session, closed, and its folder.
+func (c conversation) hold(t testing.TB) (*session.Session, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	played, err := script.Parse([]byte("steps: [{text: Hello.}]"))
+	played, err := script.Parse([]byte(c.script))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +62,9 @@ func header(t *testing.T, self bool) session.Header {
 		t.Fatal(err)
 	}
 	o := Options{
-		Services: Services{Names: ServiceNames(), Roots: []string{dir}, Dir: dir}, Models: models, Sessions: store, Cwd: dir, Self: self,
-		Binding: permission.Binding{Session: s},
+		Services: Services{Names: ServiceNames(), Roots: []string{dir}, Dir: dir, Program: c.program},
+		Models:   models, Sessions: store, Cwd: dir, Self: c.self, Toolset: selfmod.Config{Worker: c.program},
+		Binding: permission.Binding{Session: s, Mode: c.mode},
 	}
 	root := cordis.New()
 	defer func() {
@@ -83,15 +99,22 @@ func header(t *testing.T, self bool) session.Header {
 	if err := a.WhenIdle(ctx); err != nil {
 		t.Fatal(err)
 	}
-	h, ok := s.Header()
-	if !ok {
-		t.Fatal("no request was made")
-	}
 	if err := a.Close(ctx); err != nil {
 		t.Error(err)
 	}
 	if err := s.Close(ctx); err != nil {
 		t.Error(err)
+	}
+	return s, dir
+}
+
+// header is what a model is told at its first request by the whole composition.
+func header(t *testing.T, self bool) session.Header {
+	t.Helper()
+	s, dir := conversation{script: "steps: [{text: Hello.}]", self: self}.hold(t)
+	h, ok := s.Header()
+	if !ok {
+		t.Fatal("no request was made")
 	}
 	h.System = message.Text(strings.ReplaceAll(string(h.System), dir, "/project"))
 	return h
