@@ -79,6 +79,7 @@ func TestCommands(t *testing.T) {
 		{line: "bash -c \"$X\"", want: []string{"bash|-c|?\"$X\""}, unknown: "computed"},
 		{line: "eval $X", want: []string{"eval|?$X"}, unknown: "what eval runs"},
 		{line: "echo 'rm x' | sh", want: []string{"echo|rm x", "sh"}, unknown: "what sh reads from its input"},
+		{line: "ls 1>&2\\", want: []string{"ls"}, writes: `?2\\`},
 		{line: "bash -c -e 'rm x'", want: []string{"bash|-c|-e|rm x"}, unknown: "the option -e of bash"},
 		{line: "zsh -c 'rm x'", want: []string{"zsh|-c|rm x"}, unknown: "a line of zsh"},
 		{line: "echo rm x | . /dev/stdin", want: []string{"echo|rm|x", ".|/dev/stdin"}, unknown: "what . reads"},

@@ -97,7 +97,9 @@ func (r *wordReader) plain(text *strings.Builder, s string, first bool) {
 		switch c := s[i]; c {
 		case '\\':
 			i++
-			if i < len(s) && s[i] != '\n' {
+			if i == len(s) { // at the end of all it is one
+				r.literal = false
+			} else if s[i] != '\n' {
 				text.WriteByte(s[i])
 			}
 			continue
