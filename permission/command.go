@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/permission/shell"
 )
 
@@ -163,6 +164,22 @@ var launchers = func() map[string]bool {
 	return m
 }()
 
+// glob are the files that a pattern of the shell stands for now.
+func (a *act) glob(w shell.Word) []string {
+	if w.Literal || !strings.ContainsAny(w.Text, "*?[") || strings.ContainsAny(w.Text, "$`'\"{~\\") {
+		return nil
+	}
+	pattern := w.Text
+	if !filepath.IsAbs(pattern) {
+		pattern = filepath.Join(a.workdir, pattern)
+	}
+	paths, err := filepath.Glob(strings.ReplaceAll(pattern, "[!", "[^"))
+	if err != nil {
+		return nil
+	}
+	return paths[:min(len(paths), limits.ShellCommands)]
+}
+
 // deniesFiles looks at the files that a line names: those of redirections, and
 // every argument that might be one.
 func (r Rule) deniesFiles(a *act, roots []string) verdict {
@@ -188,6 +205,9 @@ func (r Rule) deniesFiles(a *act, roots []string) verdict {
 			continue
 		}
 		for _, w := range c.Args[1:] {
+			for _, path := range a.glob(w) {
+				look(shell.Word{Text: path, Literal: true})
+			}
 			if w.Literal && w.Text != "" {
 				if _, value, ok := strings.Cut(w.Text, "="); ok {
 					look(shell.Word{Text: value, Literal: true})

@@ -160,3 +160,29 @@ func TestInsideFoldsCase(t *testing.T) {
 		}
 	}
 }
+
+// TestDeniedByPattern: a file that a rule denies is denied by a pattern of the shell
+// too.
+func TestDeniedByPattern(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(root, "secrets"), 0o755), os.WriteFile(filepath.Join(root, "secrets", "key"), nil, 0o600), os.WriteFile(filepath.Join(root, "a.go"), nil, 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	deny := rules(t, "read(secrets/**)")
+	for line, want := range map[string]verdict{
+		"cat secrets/key": yes, "cat sec*/key": yes, "cat s?crets/*": yes, "cat [a-z]ecrets/k[!x]y": yes, "cat *.go": no, "cat */x": no,
+		"cat " + root + "/*/key": yes, "cat [": no,
+	} {
+		a := intent(context.Background(), bash.Run{Command: line, Workdir: root})
+		if _, got := a.denied(deny, []string{root}); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}

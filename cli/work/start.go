@@ -205,7 +205,7 @@ func (w *work) options() standard.Options {
 		},
 		Models: w.models, Sessions: w.store, Cwd: w.o.cwd,
 		// What belongs to no session is nobody's to allow.
-		Permission: permission.Config{Mode: permission.ReadOnly, Roots: w.o.roots},
+		Permission: permission.Config{Mode: permission.ReadOnly, Deny: w.o.rules.deny, Roots: w.o.roots},
 		Binding: permission.Binding{
 			Mode: w.o.mode, Allow: w.o.rules.allow, Deny: w.o.rules.deny, Roots: w.o.roots, Session: w.session,
 		},

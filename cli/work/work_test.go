@@ -18,6 +18,7 @@ import (
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/keys"
 	"github.com/dsh-go/dsh/llm/providers"
+	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/memory"
 )
@@ -195,5 +196,18 @@ func TestFind(t *testing.T) {
 	}
 	if got, err := find(t.Context(), store, latest, "/c"); err != nil || got == "" {
 		t.Errorf("latest: %q, %v", got, err)
+	}
+}
+
+// TestDenyEverywhere: what is denied is denied to what belongs to no session, too.
+func TestDenyEverywhere(t *testing.T) {
+	rule, err := permission.ParseRule("read(secrets/**)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &work{o: &runOptions{}, desk: &desk{}}
+	w.o.rules.deny = []permission.Rule{rule}
+	if got := w.options().Permission; got.Mode != permission.ReadOnly || len(got.Deny) != 1 {
+		t.Errorf("got %+v", got)
 	}
 }
