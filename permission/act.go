@@ -144,7 +144,7 @@ func (a *act) allowed(rules []Rule, roots []string) bool {
 		return allowsLine(rules, a, roots)
 	}
 	return slices.ContainsFunc(rules, func(r Rule) bool {
-		return a.matches(r, roots) && (!a.subtree || r.arg == "" || strings.HasSuffix(r.arg, "**"))
+		return a.matches(r, roots) && (a.url == "" || r.urlMatches(undotted(a.url))) && (!a.subtree || r.arg == "" || strings.HasSuffix(r.arg, "**"))
 	})
 }
 
@@ -158,7 +158,7 @@ func (a *act) denied(rules []Rule, roots []string) (Rule, verdict) {
 		switch {
 		case a.line != nil:
 			v = r.deniesLine(a, roots)
-		case a.matches(r, roots), a.subtree && r.name == ruleEdit && r.below(a.path, roots):
+		case a.matches(r, roots), a.url != "" && r.name == ruleFetch && r.urlMatches(undotted(a.url)), a.subtree && r.name == ruleEdit && r.below(a.path, roots):
 			v = yes
 		}
 		if v > found {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dsh-go/dsh/service/bash"
+	"github.com/dsh-go/dsh/service/web"
 )
 
 // TestEscapes: lines that rules for something else must not let through.
@@ -184,5 +185,43 @@ func TestDeniedByPattern(t *testing.T) {
 		if _, got := a.denied(deny, []string{root}); got != want {
 			t.Errorf("%s: %v, want %v", line, got, want)
 		}
+	}
+}
+
+// TestURLs: a rule about a path holds for what a server may take the path for, and
+// no host is remembered that is a pattern.
+func TestURLs(t *testing.T) {
+	of := func(url string) *act { return intent(context.Background(), web.PendingFetch{URL: url}) }
+	allow, deny := rules(t, "fetch(https://go.dev/doc/*)"), rules(t, "fetch(https://go.dev/admin/*)")
+	for url, want := range map[string]struct {
+		allowed bool
+		denied  verdict
+	}{
+		"https://go.dev/doc/a?x=../b":         {true, no},
+		"https://go.dev/doc/a/../b/":          {true, no},
+		"https://go.dev/doc/../admin/x":       {false, yes},
+		"https://go.dev/doc/%2e%2E/admin/x":   {false, yes},
+		"https://go.dev/doc/..%2fadmin%2Fx":   {false, yes},
+		"https://go.dev/doc/..%5cadmin/x":     {false, yes},
+		"https://go.dev//admin/x":             {false, yes},
+		"https://go.dev/doc":                  {false, no},
+		"https://go.dev:8443/doc/a":           {false, no},
+		"https://go.dev.example.org/doc/a":    {false, no},
+		"http://go.dev/doc/a":                 {false, no},
+		"https://example.org/?https://go.dev": {false, no},
+	} {
+		a := of(url)
+		if got := a.allowed(allow, nil); got != want.allowed {
+			t.Errorf("%s: allowed %v", url, got)
+		}
+		if _, got := a.denied(deny, nil); got != want.denied {
+			t.Errorf("%s: denied %v", url, got)
+		}
+	}
+	if rule, _ := of("https://*/x").remember(); rule != "" {
+		t.Errorf("remembered as %s", rule)
+	}
+	if rule, _ := of("https://go.dev/x").remember(); rule != "fetch(https://go.dev/*)" {
+		t.Errorf("remembered as %s", rule)
 	}
 }

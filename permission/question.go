@@ -197,6 +197,9 @@ func (a *act) remember() (rule, words string) {
 	case a.kind == KindFetch:
 		scheme, rest, _ := strings.Cut(a.url, "://")
 		host, _ := splitHost(rest)
+		if strings.Contains(host, "*") { // which no host has, and a rule takes for any
+			return "", ""
+		}
 		rule, words = "fetch("+scheme+"://"+host+"/*)", "pages of this host"
 	case a.kind == KindMount:
 		rule, words = ruleMount, "mounting this very code again"

@@ -3,6 +3,7 @@ package permission
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -193,6 +194,25 @@ func (r Rule) urlMatches(url string) bool {
 	}
 	return wild(wantScheme, scheme) && wild(strings.ToLower(wantHost), host) && wild(wantPath, path)
 }
+
+// undotted is a URL as a server may read it that goes up at .. in a path.
+func undotted(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, after := splitHost(rest)
+	where, query := after, ""
+	if at := strings.IndexByte(after, '?'); at >= 0 {
+		where, query = after[:at], after[at:]
+	}
+	// Some take an escaped . or /, and a \\, for what it stands for.
+	where = dots.Replace(where)
+	clean := path.Clean("/" + where)
+	if clean != "/" && strings.HasSuffix(where, "/") {
+		clean += "/"
+	}
+	return scheme + "://" + host + clean + query
+}
+
+var dots = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", `\\`, "/")
 
 // splitHost cuts what follows the scheme of a URL.
 func splitHost(rest string) (host, path string) {
