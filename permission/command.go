@@ -144,9 +144,17 @@ func (r Rule) deniesCommand(c shell.Command) verdict {
 		switch {
 		case plainName[0].Text == "git":
 			found = max(found, r.wordsMatch(shell.WithoutGitOptions(plainName)))
+			if slices.ContainsFunc(words, func(w shell.Word) bool { return strings.HasPrefix(strings.ToLower(w.Text), "alias.") }) {
+				found = max(found, maybe) // another name for what is denied
+			}
 		case launchers[plainName[0].Text]:
 			for i := 1; i < len(words); i++ {
 				found = max(found, r.wordsMatch(words[i:]))
+				if words[i].Literal && strings.ContainsAny(words[i].Text, " \t\n;|&") { // a line, as of su -c
+					for _, inner := range shell.Parse(words[i].Text).Commands {
+						found = max(found, r.deniesCommand(inner))
+					}
+				}
 			}
 		}
 	}

@@ -27,7 +27,15 @@
 // every file that it writes by redirection has to be allowed by an edit rule; it
 // takes one denied command, or file, to deny the line. A line that cannot be read
 // in full is never allowed by rules, but for the rule "bash" alone, and is asked
-// about where rules deny commands.
+// about where rules deny commands. The same holds for a line that redirects from
+// what is not known, or connects by a redirection; a rule that is this very line
+// allows them. A line with an input is allowed by no rule that is this very line.
+//
+// What a person allowed for the session with a * holds only for ordinary flags of
+// go and cargo, not for those by which they run other programs. git does not only
+// read where it would take a bare repository's settings, which a project may hold
+// as ordinary files. Rules about URLs see a path also as a server may, that goes up
+// at its ..: an allowing rule has to match both, a denying one either.
 //
 // The rules see what a line says, not what the programs in it do: they stop
 // accidents, they do not confine.

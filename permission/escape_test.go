@@ -225,3 +225,17 @@ func TestURLs(t *testing.T) {
 		t.Errorf("remembered as %s", rule)
 	}
 }
+
+// TestDeniedInDisguise: what is denied is found where another program runs it.
+func TestDeniedInDisguise(t *testing.T) {
+	deny := rules(t, "bash(rm *);bash(git push *)")
+	for line, want := range map[string]verdict{
+		"su -c 'ls; rm x'": yes, "ssh h 'cd x && git -C y push'": yes, "watch \"rm x\"": yes, "script -c 'su -c \"rm x\"'": yes, "flock l -c 'ls x'": no,
+		"git -c alias.p=push p": maybe, "git config ALIAS.p push": maybe, "bash -c -e 'rm x'": maybe, "zsh -c 'rm x'": maybe, "git log": no,
+	} {
+		a := intent(context.Background(), bash.Run{Command: line, Workdir: "/"})
+		if _, got := a.denied(deny, nil); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}
