@@ -162,6 +162,9 @@ func TestDenied(t *testing.T) {
 			t.Error(got)
 		}
 	}
+	for i := range asked {
+		asked[i].Shell = "" // what there is here
+	}
 	want := []bash.Run{{Command: "true", Workdir: r.dir}, {Command: "true", Workdir: r.dir, Background: true}}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Error(diff)
