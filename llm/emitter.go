@@ -17,6 +17,7 @@ type Emitter struct {
 	usage  *Usage
 	bytes  int
 	done   bool
+	hidden secrets
 }
 
 type emitted struct {
@@ -29,6 +30,13 @@ type emitted struct {
 
 // NewEmitter returns an Emitter that writes to yield.
 func NewEmitter(yield func(Chunk) bool) *Emitter { return &Emitter{yield: yield} }
+
+// Hide takes a secret, such as the key of the request, out of the failure that the
+// stream may end with, wherever that comes from: an error of HTTP, an error inside
+// the stream, a text that was not understood. It shows as "(key)" in the message,
+// the code and the request id, also where only its beginning was left by a cut.
+// What is streamed as text is the model's, and stays as it is.
+func (e *Emitter) Hide(secret string) { e.hidden = newSecrets(secret) }
 
 // Done reports that the stream is finished, or that nobody reads it any more.
 func (e *Emitter) Done() bool { return e.done }
@@ -171,6 +179,7 @@ func (e *Emitter) end(finish Chunk) {
 	if e.done {
 		return
 	}
+	finish.Failure = e.hidden.failure(finish.Failure)
 	for i, b := range e.blocks {
 		c := Chunk{Type: BlockEnd, Index: i}
 		if !b.gone {

@@ -105,8 +105,9 @@ func (a *Adapter) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk
 		if key != "" {
 			h.Set("X-Api-Key", key)
 		}
+		out.Hide(key)
 		d := newDecoder(out)
-		post := sse.Post{URL: a.url, Header: h, Body: body, Client: a.opt.Client, Idle: a.opt.Idle, Secret: key}
+		post := sse.Post{URL: a.url, Header: h, Body: body, Client: a.opt.Client, Idle: a.opt.Idle}
 		d.end(post.Do(ctx, d.event))
 	}
 }

@@ -166,7 +166,6 @@ func compare(t *testing.T, got llm.Answer, r llmtest.Recording) {
 func TestNotThisAPI(t *testing.T) {
 	for name, body := range map[string]string{
 		"legacyComplete": "event: completion\r\ndata: {\"type\":\"completion\",\"completion\":\" Light\",\"stop_reason\":null }\r\n\r\n",
-		"html":           "<html>",
 		"nothing":        "",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +175,7 @@ func TestNotThisAPI(t *testing.T) {
 			}
 		})
 	}
-	for _, body := range []string{`{"id":"x"}`, `[]`, "data: {nope}\n\ndata: {}\n\n"} {
+	for _, body := range []string{`{"id":"x"}`, `[]`, "<html>", "data: {nope}\n\ndata: {}\n\n"} {
 		if a, err := decode([]byte(body)); err != nil || a.Failure == nil || a.Failure.Code != llm.CodeMalformed {
 			t.Errorf("%s: failure %v, %v", body, a.Failure, err)
 		}
@@ -293,6 +292,13 @@ func TestThinkingSurvives(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKeyIsHidden: no failure says the key, whatever way a server says it.
+func TestKeyIsHidden(t *testing.T) {
+	llmtest.Echo(t, func(t *testing.T, url string) llm.Adapter {
+		return adapter(t, url, func(o *Options) { o.Key = func() (string, error) { return llmtest.EchoKey, nil } })
+	})
 }
 
 func TestConformance(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/internal/sse"
 	"github.com/dsh-go/dsh/lossless"
@@ -252,6 +254,6 @@ func (d *decoder) end(f *llm.Failure) {
 	case "refusal":
 		d.out.Fail(llm.Fail(llm.CodeRefusal, "the model refused to go on"))
 	default:
-		d.out.Fail(llm.Fail(strings.ToUpper(d.stop), "the model stopped with %q", d.stop))
+		d.out.Fail(llm.Fail(plain.Line(strings.ToUpper(d.stop), limits.Name), "the model stopped with %q", plain.Line(d.stop, limits.Name)))
 	}
 }

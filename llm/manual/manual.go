@@ -9,14 +9,19 @@
 //	/max                                ends the answer as cut by the limit of tokens
 //	/fail CODE MESSAGE                  fails the request
 //	/tools                              shows the tools with their parameters
+//	/tools NAME                         shows one whole
 //	/help                               shows this
 //
 // A line that begins with two slashes is text with one of them.
+//
+// Of a session's requests after the first only what is new is written: messages,
+// and a system prompt that is another one than before.
 package manual
 
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +43,15 @@ type Adapter struct {
 	lines chan line
 	stop  chan struct{}
 	once  sync.Once
-	shown map[string]int // messages that were shown, by session; the holder of the turn reads it
+	shown map[string]shown // by session; the holder of the turn reads it
 	read  sync.Once
 	in    io.Reader
+}
+
+// shown is what a person has seen of a session.
+type shown struct {
+	messages int
+	system   [sha256.Size]byte
 }
 
 type line struct {
@@ -54,7 +65,7 @@ var _ llm.Adapter = (*Adapter)(nil)
 // first request starts a goroutine that reads in; Close ends it, after the line
 // it is waiting for, since a read of a terminal cannot be interrupted.
 func New(in io.Reader, out io.Writer) *Adapter {
-	a := &Adapter{in: in, out: out, turn: make(chan struct{}, 1), lines: make(chan line), stop: make(chan struct{}), shown: map[string]int{}}
+	a := &Adapter{in: in, out: out, turn: make(chan struct{}, 1), lines: make(chan line), stop: make(chan struct{}), shown: map[string]shown{}}
 	a.turn <- struct{}{}
 	return a
 }
@@ -184,9 +195,7 @@ func (p *person) line(s string) {
 		}
 		p.e.Fail(llm.Fail(code, "%s", message))
 	case "/tools":
-		for _, t := range p.r.Tools {
-			p.a.printf("%s %s\n  %s\n", t.Name, t.Parameters, plain.Cut(t.Description, 500))
-		}
+		p.tools(rest)
 	default:
 		p.a.printf("%s", help)
 	}
@@ -197,8 +206,33 @@ const help = `Type the answer; a line that is only a dot ends it.
 /think TEXT   is reasoning
 /max   ends the answer as cut
 /fail CODE MESSAGE   fails the request
-/tools   shows the tools
+/tools   shows the tools; /tools NAME one whole
 `
+
+// tools shows the tool of that name whole, or the beginning of each.
+func (p *person) tools(name string) {
+	found := name == ""
+	for _, t := range p.r.Tools {
+		switch name {
+		case "":
+			p.a.printf("%s %s\n  %s\n", t.Name, t.Parameters, plain.Cut(t.Description, 500))
+		case t.Name:
+			p.a.printf("%s\n%s\n%s\n", t.Name, t.Description, t.Parameters)
+			found = true
+		}
+	}
+	if !found {
+		p.a.printf("There is no tool %q in this request: %s\n", plain.Line(name, limits.Name), names(p.r.Tools))
+	}
+}
+
+func names(tools []llm.Tool) string {
+	list := make([]string, len(tools))
+	for i, t := range tools {
+		list[i] = t.Name
+	}
+	return strings.Join(list, ", ")
+}
 
 func (p *person) say(s string) {
 	if p.text < 0 {
@@ -211,7 +245,8 @@ func (p *person) say(s string) {
 
 // show writes what is new in the request since the last one of the session.
 func (a *Adapter) show(r *llm.Request) {
-	from := a.shown[r.Session]
+	before, system := a.shown[r.Session], sha256.Sum256([]byte(r.System))
+	from := before.messages
 	if len(a.shown) >= limits.LLMSessions {
 		clear(a.shown)
 	}
@@ -219,10 +254,13 @@ func (a *Adapter) show(r *llm.Request) {
 		from = 0
 	}
 	if r.Purpose == "" {
-		a.shown[r.Session] = len(r.Messages)
+		a.shown[r.Session] = shown{len(r.Messages), system}
 	}
-	if from == 0 && r.System != "" {
+	switch {
+	case from == 0 && r.System != "":
 		a.printf("── system\n%s\n", r.System)
+	case from > 0 && system != before.system:
+		a.printf("── system, which has changed\n%s\n", r.System)
 	}
 	for _, m := range r.Messages[from:] {
 		if m.Role == llm.Assistant {
@@ -237,11 +275,7 @@ func (a *Adapter) show(r *llm.Request) {
 			}
 		}
 	}
-	names := make([]string, 0, len(r.Tools))
-	for _, t := range r.Tools {
-		names = append(names, t.Name)
-	}
-	a.printf("── you are the model (tools: %s; a dot ends, /help)\n", strings.Join(names, ", "))
+	a.printf("── you are the model (tools: %s; a dot ends, /help)\n", names(r.Tools))
 }
 
 func (a *Adapter) printf(format string, args ...any) {

@@ -69,6 +69,54 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestToolWhole: /tools cuts what is long, /tools NAME does not.
+func TestToolWhole(t *testing.T) {
+	r := request()
+	r.Tools[0].Description = strings.Repeat("long ", 200) + "end"
+	for _, tt := range []struct {
+		typed string
+		has   string
+		whole bool
+	}{
+		{"/tools", "read {\"type\":\"object\"}\n", false},
+		{"/tools read", "long end\n{\"type\":\"object\"}\n", true},
+		{"/tools rea", "There is no tool \"rea\" in this request: read\n", false},
+	} {
+		t.Run(strings.ReplaceAll(tt.typed[1:], " ", "_"), func(t *testing.T) {
+			var out bytes.Buffer
+			a := New(strings.NewReader(tt.typed+"\n.\n"), &out)
+			defer func() { _ = a.Close() }()
+			ask(t, a, r)
+			if s := out.String(); !strings.Contains(s, tt.has) || strings.Contains(s, "long end") != tt.whole {
+				t.Errorf("shown is\n%s", s)
+			}
+		})
+	}
+}
+
+// TestSystemChanges: a system prompt is shown again when it is another one.
+func TestSystemChanges(t *testing.T) {
+	var out bytes.Buffer
+	a := New(strings.NewReader(".\n.\n.\n"), &out)
+	defer func() { _ = a.Close() }()
+	r := request()
+	for _, tt := range []struct {
+		system, want string
+	}{
+		{"be brief", "── system\nbe brief\n"},
+		{"be brief", ""},
+		{"be long", "── system, which has changed\nbe long\n"},
+	} {
+		out.Reset()
+		r.System = tt.system
+		ask(t, a, r)
+		got, _, _ := strings.Cut(out.String(), "── you are")
+		if got, _, _ = strings.Cut(got, "── user"); got != tt.want {
+			t.Errorf("shown is %q, want %q", got, tt.want)
+		}
+	}
+}
+
 func TestClose(t *testing.T) {
 	in, typed := io.Pipe()
 	a := New(in, io.Discard)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/internal/sse"
 )
@@ -344,6 +346,6 @@ func (d *decoder) conclude() {
 	case "network_error":
 		d.out.Fail(llm.Fail(llm.CodeServer, "the provider lost its model in the middle of the answer (network_error)"))
 	default:
-		d.out.Fail(llm.Fail(strings.ToUpper(d.finish), "the model stopped with %q", d.finish))
+		d.out.Fail(llm.Fail(plain.Line(strings.ToUpper(d.finish), limits.Name), "the model stopped with %q", plain.Line(d.finish, limits.Name)))
 	}
 }

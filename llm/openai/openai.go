@@ -130,8 +130,9 @@ func (a *Adapter) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk
 				return
 			}
 		}
+		out.Hide(key)
 		d := newDecoder(out)
-		post := sse.Post{URL: a.url, Header: a.header(r, key), Body: body, Client: a.opt.Client, Idle: a.opt.Idle, Secret: key}
+		post := sse.Post{URL: a.url, Header: a.header(r, key), Body: body, Client: a.opt.Client, Idle: a.opt.Idle}
 		d.end(post.Do(ctx, d.event))
 	}
 }

@@ -259,7 +259,7 @@ func TestBadConnections(t *testing.T) {
 		{"cutInRune", llm.CodeStreamClosed, "", [][]byte{half[:at], {}}},
 		{"endInRune", llm.CodeStreamClosed, "", [][]byte{half[:at]}},
 		{"nothing", llm.CodeStreamClosed, "", nil},
-		{"html", llm.CodeStreamClosed, "", [][]byte{[]byte("<html>502</html>")}},
+		{"html", llm.CodeMalformed, "", [][]byte{[]byte("<html>502</html>")}},
 		{"notJSON", llm.CodeMalformed, "a", [][]byte{textEvent("a"), []byte("data: {nope}\n\n"), textEvent("b")}},
 		{"errorObject", llm.CodeServer, "a", [][]byte{textEvent("a"), event(`{"error":{"message":"Overloaded","code":503}}`)}},
 		{"errorString", llm.CodeRateLimit, "", [][]byte{event(`{"error":"rate limit reached"}`)}},
@@ -366,13 +366,21 @@ func TestKeyNeverShows(t *testing.T) {
 	}
 }
 
+// TestKeyIsHidden: no failure says the key, whatever way a server says it.
+func TestKeyIsHidden(t *testing.T) {
+	llmtest.Echo(t, func(t *testing.T, url string) llm.Adapter {
+		return adapter(t, url, func(o *Options) { o.Key = func() (string, error) { return llmtest.EchoKey, nil } })
+	})
+}
+
 // TestRedirect: the key goes to nobody that it was not given to.
 func TestRedirect(t *testing.T) {
 	other := llmtest.Serve(t, llmtest.Play("text/event-stream"))
 	s := llmtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
-	if f := ask(t, adapter(t, s.URL)).Failure; f == nil || f.Code != "HTTP_307" || len(other.Bodies()) != 0 {
+	if f := ask(t, adapter(t, s.URL)).Failure; f == nil || f.Code != "HTTP_307" || len(other.Bodies()) != 0 ||
+		!strings.Contains(f.Message, "points to "+other.URL) || !strings.Contains(f.Message, strings.TrimPrefix(s.URL, "http://")) {
 		t.Errorf("failure %v, the other server was asked %d times", f, len(other.Bodies()))
 	}
 }

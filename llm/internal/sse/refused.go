@@ -2,21 +2,27 @@ package sse
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 )
 
 // Refused makes a failure of an answer that is not 200.
 func Refused(status int, h http.Header, body []byte) *llm.Failure {
 	message, kind, _ := ErrorText(body)
-	if message == "" {
-		message = strings.TrimSpace(string(body[:min(len(body), 500)]))
+	switch {
+	case message == "":
+		message = plain.Line(withoutTags(string(body)), limits.Preview)
+	case strings.HasPrefix(strings.TrimSpace(message), "<"):
+		message = plain.Line(withoutTags(message), limits.Preview)
 	}
 	if message == "" {
 		message = http.StatusText(status)
@@ -31,8 +37,40 @@ func Refused(status int, h http.Header, body []byte) *llm.Failure {
 		}
 	}
 	f.RetryAfterMs = retryAfter(h, body, time.Now())
+	if f.Code == "HTTP_404" || f.Code == "HTTP_405" {
+		f.Message += "; if this is not the address of an API, check the base URL"
+	}
 	f.Permanent = h.Get("X-Should-Retry") == "false"
 	return f
+}
+
+// tags are what a page has beside its text.
+var tags = regexp.MustCompile(`(?is)<script\b.*?</script>|<style\b.*?</style>|<!--.*?-->|<[a-z/!?][^>]*(?:>|$)`)
+
+// withoutTags is the text of a page; of what is no page, all.
+func withoutTags(page string) string {
+	if !strings.HasPrefix(strings.TrimSpace(page), "<") {
+		return page
+	}
+	return tags.ReplaceAllString(page, " ")
+}
+
+// redirected says where an answer points to that nobody follows.
+func redirected(host string, res *http.Response) string {
+	to := "elsewhere"
+	if u, err := res.Location(); err == nil {
+		u.User, u.RawQuery, u.Fragment = nil, "", ""
+		to = "to " + plain.Line(u.String(), limits.Preview)
+	}
+	return fmt.Sprintf("the server%s points %s, and a request with a key goes nowhere but where it was sent; if that is the right place, make it the base URL", after(host), to)
+}
+
+// after is a word after another one, if there is one.
+func after(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " " + word
 }
 
 // InStream makes a failure of an error object inside a stream that began well.

@@ -4,8 +4,8 @@
 // The events themselves are parsed by a library. This package adds what servers
 // of models need beyond it: an answer that is one JSON text instead of a stream,
 // lines that say "error: …" or are bare JSON, a last event without its blank
-// line, an idle timeout in place of a total one, bounds, failures with codes,
-// and the promise that the key shows in none of them.
+// line, an idle timeout in place of a total one, bounds, and failures with codes.
+// A server may say the key in any of them: llm.Emitter.Hide takes it out.
 package sse
 
 import (
@@ -33,7 +33,6 @@ type Post struct {
 	Body   []byte
 	Client *http.Client  // nil is a client of this package
 	Idle   time.Duration // without a byte; 0 is limits.LLMIdle
-	Secret string        // is taken out of every failure
 
 	limit int64 // bytes of the answer; 0 is limits.LLMAnswer
 }
@@ -75,7 +74,7 @@ func (p Post) Do(ctx context.Context, each func(Event) bool) *llm.Failure {
 	if f != nil && errors.Is(context.Cause(ctx), ErrStalled) {
 		f = llm.Fail(llm.CodeTimeout, "the server sent nothing for %v", idle)
 	}
-	return p.hide(f)
+	return f
 }
 
 func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, each func(Event) bool) *llm.Failure {
@@ -104,10 +103,14 @@ func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, eac
 	body := &watched{r: io.LimitReader(res.Body, limit+1), timer: timer, idle: idle}
 	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(body, limits.LLMError)) // what came is all there is to tell
-		return Refused(res.StatusCode, res.Header, text)
+		f := Refused(res.StatusCode, res.Header, text)
+		if res.StatusCode < 400 {
+			f.Message = redirected(req.URL.Host, res)
+		}
+		return f
 	}
 	id := requestID(res.Header)
-	f := Read(body, func(ev Event) bool {
+	f := read(req.URL.Host, body, limits.LLMEvent, func(ev Event) bool {
 		ev.RequestID = id
 		return each(ev)
 	})
@@ -122,10 +125,11 @@ func (p Post) do(ctx context.Context, timer *time.Timer, idle time.Duration, eac
 
 // Read reads the body of an answer and calls each for every event.
 func Read(body io.Reader, each func(Event) bool) *llm.Failure {
-	return read(body, limits.LLMEvent, each)
+	return read("", body, limits.LLMEvent, each)
 }
 
-func read(body io.Reader, limit int, each func(Event) bool) *llm.Failure {
+// read is Read of an answer of the host, if that is known.
+func read(host string, body io.Reader, limit int, each func(Event) bool) *llm.Failure {
 	r := bufio.NewReaderSize(body, 16<<10)
 	if bom, err := r.Peek(3); err == nil && string(bom) == "\ufeff" {
 		_, _ = r.Discard(3) // was peeked
@@ -136,6 +140,9 @@ func read(body io.Reader, limit int, each func(Event) bool) *llm.Failure {
 			return nil
 		}
 		return transport("", err)
+	}
+	if first == '<' { // neither an event nor JSON begins so
+		return llm.Fail(llm.CodeMalformed, "the server%s answered with a web page, so this is not the address of its API: check the base URL", after(host))
 	}
 	if first == '{' || first == '[' {
 		whole, err := io.ReadAll(r)
@@ -292,13 +299,4 @@ func transport(host string, err error) *llm.Failure {
 		return llm.Fail(llm.CodeStreamClosed, "the connection broke in the middle of the answer: %v", err)
 	}
 	return llm.Fail(llm.CodeTransport, "the server %s cannot be reached: %v", host, err)
-}
-
-func (p Post) hide(f *llm.Failure) *llm.Failure {
-	if f != nil && p.Secret != "" {
-		f.Message = strings.ReplaceAll(f.Message, p.Secret, "(key)")
-		f.Code = strings.ReplaceAll(f.Code, p.Secret, "(key)")
-		f.RequestID = strings.ReplaceAll(f.RequestID, p.Secret, "(key)")
-	}
-	return f
 }

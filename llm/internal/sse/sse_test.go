@@ -47,7 +47,6 @@ func TestRead(t *testing.T) {
 		{"bareJSONInside", "data: 1\n\n{\"error\":2}\n\n", []string{"1", `{"error":2}`}},
 		{"whole", " \n {\"a\":\n1}\n", []string{"{\"a\":\n1}"}},
 		{"nothing", "", nil},
-		{"html", "<html>\n<p>data: no</p>\n", nil},
 		{"errorFieldCRLF", "event: x\r\nerror: 1\r\n\r\ndata: 2\r\n\r\n", []string{"error 1", "2"}},
 		{"errorFieldLast", "error: {}", []string{"error {}"}},
 		{"mixedEnds", "data: 1\r\n\ndata: 2\n\rdata: 3\r\n\r\n", []string{"1", "2", "3"}},
@@ -67,7 +66,7 @@ func TestRead(t *testing.T) {
 func TestReadBounds(t *testing.T) {
 	const limit = 100_000
 	none := func(Event) bool { t.Error("an event came out"); return true }
-	f := read(io.MultiReader(strings.NewReader("data: "), io.LimitReader(zeros{}, limit+1)), limit, none)
+	f := read("", io.MultiReader(strings.NewReader("data: "), io.LimitReader(zeros{}, limit+1)), limit, none)
 	if f == nil || f.Code != llm.CodeMalformed {
 		t.Errorf("an event without end: %v", f)
 	}
@@ -100,6 +99,45 @@ func TestStallBeforeHeaders(t *testing.T) {
 	f := Post{URL: s.URL, Idle: 50 * time.Millisecond}.Do(context.Background(), nil)
 	if f == nil || f.Code != llm.CodeTimeout {
 		t.Errorf("failure %v", f)
+	}
+}
+
+// TestSaysWhatToDo: what a server that is none of an API answers, and pages of gateways.
+func TestSaysWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		status       int
+		kind, body   string
+		location     string
+		code, expect string
+	}{
+		{"page", 200, "text/html", "<html><body>Login</body></html>", "", llm.CodeMalformed, "answered with a web page, so this is not the address of its API: check the base URL"},
+		{"badGateway", 502, "text/html", "<html><head><style>a{}</style><title>502</title></head>\n<body>Bad <b>Gateway</b></body></html>", "", llm.CodeServer, "502 Bad Gateway"},
+		{"cutTag", 503, "text/html", "<html><body>Busy<a href=", "", llm.CodeServer, "Busy"},
+		{"pageInJSON", 500, "application/json", `{"error":{"message":"<html>Oh no</html>"}}`, "", llm.CodeServer, "Oh no"},
+		{"long", 500, "text/plain", strings.Repeat("boom ", 1000), "", llm.CodeServer, strings.Repeat("boom ", 23) + "boom…"},
+		{"less", 500, "text/plain", "1 < 2 > 0", "", llm.CodeServer, "1 < 2 > 0"},
+		{"notFound", 404, "text/plain", "404 page not found", "", "HTTP_404", "404 page not found; if this is not the address of an API, check the base URL"},
+		{"redirect", 302, "text/plain", "", "http://a:b@other.example/x?key=1", "HTTP_302", "points to http://other.example/x, and a request with a key goes nowhere but where it was sent; if that is the right place, make it the base URL"},
+		{"redirectNowhere", 302, "text/plain", "", "", "HTTP_302", "points elsewhere, and"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := llmtest.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				if c.location != "" {
+					w.Header().Set("Location", c.location)
+				}
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			})
+			f := Post{URL: s.URL}.Do(t.Context(), func(Event) bool { return true })
+			if f == nil || f.Code != c.code || !strings.Contains(f.Message, c.expect) || (c.status >= 400 && f.Message != c.expect) {
+				t.Errorf("failure %v, want %s: %s", f, c.code, c.expect)
+			}
+			if c.status < 400 && !strings.Contains(f.Message, strings.TrimPrefix(s.URL, "http://")) {
+				t.Errorf("failure %v, want the server named", f)
+			}
+		})
 	}
 }
 
