@@ -53,6 +53,8 @@ type Mount struct {
 	vm         *sandbox.VM
 	run        *run // the present one; nil: none
 	lastRun    uint32
+	ran        bool        // its fiber's body has begun, ever
+	stale      bool        // apply has run in its machine, but not for its fiber
 	failed     error       // why it may not run again
 	respawns   int         // times it was loaded again
 	spent      []time.Time // when its machine was spent
@@ -130,7 +132,7 @@ func (m *Mount) TypeScript() bool {
 
 // start loads the source and mounts the plugin as a fiber.
 func (m *Mount) start(ctx context.Context) error {
-	vm, loaded, err := m.load(ctx)
+	vm, loaded, err := m.load(ctx, m.live())
 	if err != nil {
 		return err
 	}
@@ -152,7 +154,11 @@ func (m *Mount) start(ctx context.Context) error {
 	m.mu.Lock()
 	m.fiber = f
 	m.mu.Unlock()
-	return untouched(f.Await(ctx))
+	err = untouched(f.Await(ctx))
+	if m.missed(vm) {
+		vm.Close(context.WithoutCancel(ctx))
+	}
+	return err
 }
 
 // hash identifies a source.
@@ -189,11 +195,11 @@ func untouched(err error) error {
 }
 
 // load loads the source in a new machine; once more if the worker ended for a
-// reason that is not this mount's.
-func (m *Mount) load(ctx context.Context) (*sandbox.VM, wire.Loaded, error) {
+// reason that is not this mount's. With live, apply may begin as the first run.
+func (m *Mount) load(ctx context.Context, live string) (*sandbox.VM, wire.Loaded, error) {
 	for {
 		vm, loaded, err := m.set.cfg.Sandbox.Load(ctx, sandbox.Spec{
-			ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source,
+			ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Run: 1, Live: live,
 		}, m)
 		e := new(sandbox.Error)
 		if !errors.As(err, &e) || e.Worker == 0 || e.Blamed || !m.set.died(e.Worker, time.Now()) || ctx.Err() != nil {
@@ -265,15 +271,16 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 // machine is the mount's live VM; one that died is loaded again from source.
 func (m *Mount) machine(ctx context.Context) (*sandbox.VM, error) {
 	m.mu.Lock()
-	vm, failed := m.vm, m.failed
+	vm, failed, stale := m.vm, m.failed, m.stale
+	m.ran, m.stale = true, false
 	m.mu.Unlock()
 	if failed != nil {
 		return nil, failed
 	}
-	if vm.Dead() == nil {
+	if vm.Dead() == nil && !stale {
 		return vm, nil
 	}
-	fresh, loaded, err := m.load(ctx)
+	fresh, loaded, err := m.load(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +289,9 @@ func (m *Mount) machine(ctx context.Context) (*sandbox.VM, error) {
 	m.earlier.Calls += counts.Calls
 	m.earlier.Errors += counts.Errors
 	m.earlier.Engine += counts.Engine
-	m.respawns++
+	if !stale {
+		m.respawns++
+	}
 	deps := m.inject
 	m.mu.Unlock()
 	m.adopt(fresh, loaded, deps)

@@ -25,6 +25,34 @@ var (
 	toolsName = tool.Service.Name()
 )
 
+// facades is what these are bound to, in every run.
+var facades = map[string]json.RawMessage{
+	toolsName: json.RawMessage(`{"kind":"tools"}`), timerName: json.RawMessage(`{"kind":"timer"}`),
+}
+
+// live are the services with which a worker may go on from the code to apply.
+func (m *Mount) live() string {
+	text := []byte{'{'}
+	for name, binding := range facades {
+		if _, ok := m.set.ctx.Get(name); ok {
+			if len(text) > 1 {
+				text = append(text, ',')
+			}
+			text = append(append(append(append(text, '"'), name...), `":`...), binding...)
+		}
+	}
+	return string(append(text, '}'))
+}
+
+// missed says whether apply has run ahead for a fiber that did not get to its body:
+// what it injects went in between. The fiber will have another machine.
+func (m *Mount) missed(vm *sandbox.VM) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stale = !m.ran && vm.Ahead()
+	return m.stale
+}
+
 // Service is the value of a service that a mount provides, as the runtime
 // holds it. Another mount is bound to it; Go code can tell whose it is.
 type Service struct {
@@ -165,11 +193,8 @@ func (r *run) bindingOf(name string) json.RawMessage {
 		r.unbind(name)
 		return null
 	}
-	switch name {
-	case toolsName:
-		return json.RawMessage(`{"kind":"tools"}`)
-	case timerName:
-		return json.RawMessage(`{"kind":"timer"}`)
+	if b := facades[name]; b != nil {
+		return b
 	}
 	if s, ok := v.(*Service); ok {
 		return s.binding

@@ -25,7 +25,12 @@ type call struct {
 	result    chan outcome // buffered; exactly one
 	phase     atomic.Pointer[string]
 
+	apply uint64        // of a Load: the id of the Apply that may follow by itself, and its run
+	run   uint32        // of that Apply, and of a Load that allows it
+	taken chan struct{} // of an Apply that followed by itself: closed when it is taken over, or has ended
+
 	// Guarded by the process's mu.
+	early     *wire.Frame // its Result, which came before it was taken over
 	abandoned bool
 	life      context.Context // see Life
 	cancel    context.CancelFunc
@@ -90,12 +95,7 @@ func (p *process) begin(ctx context.Context, vm *VM, kind wire.Kind, entry strin
 		c.chain = c.id
 		ctx = context.WithValue(ctx, chainKey{}, c.chain)
 	}
-	c.ctx = context.WithValue(ctx, callKey{}, c)
-	c.due = time.Now().Add(limit)
-	c.timer = time.NewTimer(min(limit, p.cfg.VMTimeout+overdueAfter))
-	vm.inflight++
-	p.calls[c.id] = c
-	p.chains[c.chain] = append(p.chains[c.chain], c)
+	p.enlist(ctx, c, limit)
 	return c, nil
 }
 
@@ -112,6 +112,10 @@ func (p *process) endLocked(c *call) {
 	}
 	delete(p.calls, c.id)
 	c.timer.Stop()
+	if c.vm.ahead == c {
+		c.vm.ahead = nil
+		close(c.taken)
+	}
 	c.vm.inflight--
 	if c.abandoned {
 		c.vm.abandoned--
@@ -152,12 +156,12 @@ func (p *process) abandon(c *call) (tooMany bool) {
 // roundTrip sends the frame of c and waits for the answer, the limit or the
 // context, whatever comes first. The call has ended or is abandoned on return.
 func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit time.Duration) outcome {
-	defer c.timer.Stop()
 	f.Kind, f.ID, f.Chain, f.Mount = c.kind, c.id, c.chain, c.vm.num
 	if later, _ := c.ctx.Value(laterKey{}).(bool); later {
 		f.Flags |= wire.FlagLater
 	}
 	if err := p.w.Write(f); err != nil {
+		c.timer.Stop()
 		p.end(c)
 		if errors.Is(err, wire.ErrTooLarge) {
 			return outcome{err: &Error{Code: wire.CodeTooLarge, Mount: c.vm.name(), Entry: c.what(), Cause: err.Error()}}
@@ -165,6 +169,12 @@ func (p *process) roundTrip(ctx context.Context, c *call, f wire.Frame, limit ti
 		p.kill(&Error{Code: CodeDied, Cause: "its pipe broke"}, 0)
 		return outcome{err: &Error{Code: CodeDied, Mount: c.vm.name(), Entry: c.what(), Cause: "its pipe broke", Worker: p.num}}
 	}
+	return p.await(ctx, c, limit)
+}
+
+// await is roundTrip for a frame that was sent.
+func (p *process) await(ctx context.Context, c *call, limit time.Duration) outcome {
+	defer c.timer.Stop()
 	for {
 		select {
 		case o := <-c.result:

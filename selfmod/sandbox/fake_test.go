@@ -15,11 +15,15 @@ import (
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/prelude"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker"
 )
 
 // TestMain lets the test binary be a worker that was taken over: it speaks the
-// protocol as far as it likes.
+// protocol as far as it likes; or one that was not.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "__worker" {
+		os.Exit(worker.Main(os.Args[2:]))
+	}
 	if len(os.Args) > 2 && os.Args[1] == "fake" {
 		os.Exit(fake(os.Args[2]))
 	}
@@ -93,6 +97,11 @@ var handshakes = map[string]func(*fakeWorker){
 func (f *fakeWorker) answer(lie string, frame wire.Frame) (code int, end bool) {
 	switch frame.Kind {
 	case wire.Load:
+		if lie == "claims_ahead" {
+			f.send(wire.Frame{Kind: wire.Result, Flags: wire.FlagAhead, ID: frame.ID, Chain: frame.Chain, Mount: frame.Mount,
+				Payload: wire.AppendStats(nil, wire.Stats{}, []byte(loaded(lie)))})
+			return 0, false
+		}
 		f.result(frame, loaded(lie))
 	case wire.Apply:
 		if verbs := forgeries[lie]; verbs != nil {

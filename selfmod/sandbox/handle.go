@@ -102,7 +102,11 @@ func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (j
 	if vm.asks.Add(1) > maxAsks {
 		return &Error{Code: CodeProtocol, Cause: fmt.Sprintf("more than %d open requests of one mount", maxAsks)}
 	}
-	ctx := context.WithValue(p.contextOf(f), laterKey{}, kind == wire.Settle)
+	taken := p.untaken(vm, f.Run)
+	var ctx context.Context
+	if taken == nil {
+		ctx = context.WithValue(p.contextOf(f), laterKey{}, kind == wire.Settle)
+	}
 	go func() {
 		defer vm.asks.Add(-1)
 		var once sync.Once
@@ -114,6 +118,13 @@ func (p *process) ask(vm *VM, f wire.Frame, answer func(context.Context, Ask) (j
 				})
 			})
 			defer timer.Stop()
+		}
+		if taken != nil {
+			select {
+			case <-taken:
+			case <-p.dead:
+			}
+			ctx = context.WithValue(p.contextOf(f), laterKey{}, kind == wire.Settle)
 		}
 		text, err := answer(ctx, a)
 		payload := wire.Ok(text)
@@ -224,6 +235,9 @@ func (p *process) result(f wire.Frame) error {
 	if c == nil || c.vm.num != f.Mount {
 		return nil // of a call that nobody waits for
 	}
+	if p.tooEarly(c, f) {
+		return nil
+	}
 	// An answer that is none ends the worker, and that answers the call.
 	stats, rest, err := wire.CutStats(f.Payload)
 	if err != nil {
@@ -234,6 +248,9 @@ func (p *process) result(f wire.Frame) error {
 		return &Error{Code: CodeProtocol, Cause: "the worker sent an answer that is none: " + err.Error()}
 	}
 	p.end(c)
+	if f.Flags&wire.FlagAhead != 0 && fault == nil {
+		p.follow(c)
+	}
 	c.vm.count(c, stats, fault != nil)
 	o := outcome{stats: stats, value: value}
 	if fault != nil {

@@ -119,6 +119,13 @@ type Spec struct {
 	ID     string // "dyn-1"; names the mount in every message
 	File   string // the name that positions carry
 	Source string
+
+	// Run and Live let the worker go on with Apply as that run, without being told
+	// to: if all that the plugin injects is in Live, a JSON object of what services
+	// are bound to. VM.Apply of that run then takes over what runs already. What it
+	// asks for, and how it ends, waits for that. Live is empty: it does not.
+	Run  uint32
+	Live string
 }
 
 // VM is one mount's virtual machine in one worker. When it dies, all calls fail
@@ -133,7 +140,8 @@ type VM struct {
 
 	unloaded atomic.Bool // the worker has been told: it takes that once
 
-	inflight, abandoned int // guarded by p.mu
+	inflight, abandoned int   // guarded by p.mu
+	ahead               *call // guarded by p.mu: an apply that nobody has taken over yet
 
 	mu     sync.Mutex
 	death  *Error
@@ -164,9 +172,6 @@ func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loa
 	if err != nil {
 		return nil, loaded, err
 	}
-	payload := wire.AppendLoad(make([]byte, 0, len(spec.Source)+256), wire.LoadRequest{
-		ID: spec.ID, File: spec.File, Source: spec.Source, MemoryMB: s.cfg.MemoryMB, VMTimeout: s.cfg.VMTimeout,
-	})
 	vm := &VM{s: s, p: p, host: host}
 	vm.who.Store(&spec.ID)
 	s.mu.Lock()
@@ -176,7 +181,7 @@ func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loa
 	p.mu.Lock()
 	p.vms[vm.num] = vm
 	p.mu.Unlock()
-	o := vm.enter(ctx, wire.Load, wire.Frame{Payload: payload}, "the code", s.cfg.CallTimeout)
+	o := vm.load(ctx, spec)
 	if o.err == nil {
 		if loaded, err = wire.ReadLoaded(o.value); err != nil {
 			o.err = &Error{Code: CodeProtocol, Mount: spec.ID, Cause: "the worker's answer is unreadable"}
@@ -190,6 +195,22 @@ func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loa
 		return nil, loaded, o.err
 	}
 	return vm, loaded, nil
+}
+
+// load sends the source and waits for what it returns.
+func (vm *VM) load(ctx context.Context, spec Spec) outcome {
+	cfg := vm.s.cfg
+	c, err := vm.p.begin(ctx, vm, wire.Load, "the code", cfg.CallTimeout)
+	if err != nil {
+		return outcome{err: err}
+	}
+	l := wire.LoadRequest{ID: spec.ID, File: spec.File, Source: spec.Source, MemoryMB: cfg.MemoryMB, VMTimeout: cfg.VMTimeout}
+	if spec.Live != "" {
+		l.Run, l.Live = spec.Run, spec.Live
+		l.Apply = vm.p.allow(c, spec.Run)
+	}
+	payload := wire.AppendLoad(make([]byte, 0, len(spec.Source)+256), l)
+	return vm.p.roundTrip(ctx, c, wire.Frame{Payload: payload}, cfg.CallTimeout)
 }
 
 // ready makes a VM that has been loaded its host's, unless it has died meanwhile.
@@ -217,9 +238,15 @@ func (vm *VM) name() string { return *vm.who.Load() }
 func (vm *VM) Number() uint32 { return vm.num }
 
 // Apply runs the plugin's apply as the given run, with what each declared
-// service is bound to, a JSON object.
+// service is bound to, a JSON object. One that runs already is taken over.
 func (vm *VM) Apply(ctx context.Context, run uint32, bindings json.RawMessage) error {
-	o := vm.enter(ctx, wire.Apply, wire.Frame{Run: run, Payload: bindings}, "apply", vm.s.cfg.CallTimeout)
+	var o outcome
+	limit := vm.s.cfg.CallTimeout
+	if c := vm.p.takeOver(ctx, vm, run); c != nil {
+		o = vm.p.await(ctx, c, limit)
+	} else {
+		o = vm.enter(ctx, wire.Apply, wire.Frame{Run: run, Payload: bindings}, "apply", limit)
+	}
 	if o.err != nil {
 		return o.err
 	}

@@ -30,30 +30,46 @@ type LoadRequest struct {
 	Source    string        // the body of an async function
 	MemoryMB  int           // heap of the VM
 	VMTimeout time.Duration // inside the engine, per entry
+
+	// What the worker may do next without being asked, if Apply is not 0 and all
+	// that the plugin injects is required, without a configuration and in Live: the
+	// Apply with that id, as run Run and a chain of its own.
+	Apply uint64
+	Run   uint32
+	Live  string // what services are bound to, a JSON object
 }
 
 // AppendLoad appends the payload of Load to b: numbers, lengths, texts.
 func AppendLoad(b []byte, l LoadRequest) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(l.MemoryMB))
 	b = binary.LittleEndian.AppendUint64(b, uint64(l.VMTimeout))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.ID)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.File)))
-	return append(append(append(b, l.ID...), l.File...), l.Source...)
+	b = binary.LittleEndian.AppendUint64(b, l.Apply)
+	b = binary.LittleEndian.AppendUint32(b, l.Run)
+	for _, text := range []string{l.ID, l.File, l.Live} {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(text))), text...)
+	}
+	return append(b, l.Source...)
 }
 
 // CutLoad reads the payload of Load.
 func CutLoad(b []byte) (LoadRequest, error) {
-	const head = 4 + 8 + 4 + 4
+	const head = 4 + 8 + 8 + 4
 	if len(b) < head {
 		return LoadRequest{}, errors.New("read load: no head")
 	}
-	l := LoadRequest{MemoryMB: int(binary.LittleEndian.Uint32(b)), VMTimeout: time.Duration(binary.LittleEndian.Uint64(b[4:]))}
-	id, file := uint64(binary.LittleEndian.Uint32(b[12:])), uint64(binary.LittleEndian.Uint32(b[16:]))
-	b = b[head:]
-	if id+file > uint64(len(b)) {
-		return LoadRequest{}, errors.New("read load: the texts are shorter than it says")
+	l := LoadRequest{
+		MemoryMB: int(binary.LittleEndian.Uint32(b)), VMTimeout: time.Duration(binary.LittleEndian.Uint64(b[4:])),
+		Apply: binary.LittleEndian.Uint64(b[12:]), Run: binary.LittleEndian.Uint32(b[20:]),
 	}
-	l.ID, l.File, l.Source = string(b[:id]), string(b[id:id+file]), string(b[id+file:])
+	b = b[head:]
+	for _, text := range []*string{&l.ID, &l.File, &l.Live} {
+		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+			return LoadRequest{}, errors.New("read load: the texts are shorter than it says")
+		}
+		end := 4 + int(binary.LittleEndian.Uint32(b))
+		*text, b = string(b[4:end]), b[end:]
+	}
+	l.Source = string(b)
 	return l, nil
 }
 

@@ -32,14 +32,15 @@ import (
 )
 
 // Protocol is the version that both sides must have; a handshake compares it.
-const Protocol = 2
+const Protocol = 3
 
 // Kind says what a frame is.
 type Kind uint8
 
 // From the host to the worker.
 const (
-	// Load asks for a VM for Mount: payload is a LoadRequest, see [AppendLoad]. Answered by Result.
+	// Load asks for a VM for Mount: payload is a LoadRequest, see [AppendLoad]. Answered by Result,
+	// with FlagAhead if its Apply follows by itself.
 	Load Kind = 1 + iota
 	// Apply runs the plugin's apply as run Run: payload is the bindings, a JSON
 	// object from service name to binding. Answered by Result.
@@ -102,6 +103,9 @@ const (
 	// FlagLater on Invoke: it is on behalf of a HostAsync, so no engine of its chain
 	// waits for it. It is entered when its VM is free, never inside a wait of one.
 	FlagLater
+	// FlagAhead on the Result of a Load that allowed it: the worker goes on with the
+	// Apply that the LoadRequest describes, and its Result follows.
+	FlagAhead
 )
 
 // VerbPhase on Send: the call ID is in the phase that Payload names. The worker

@@ -77,12 +77,12 @@ func TestPayloads(t *testing.T) {
 	if err != nil || fn != 7 || string(args) != "{}" {
 		t.Errorf("invoke: %d, %q, %v", fn, args, err)
 	}
-	load := wire.LoadRequest{ID: "dyn-1", File: "f.js", Source: "return 1", MemoryMB: 64, VMTimeout: time.Second}
+	load := wire.LoadRequest{ID: "dyn-1", File: "f.js", Source: "return 1", MemoryMB: 64, VMTimeout: time.Second, Apply: 1 << 40, Run: 7, Live: "{}"}
 	payload := wire.AppendLoad(nil, load)
 	if got, err := wire.CutLoad(payload); err != nil || got != load {
 		t.Errorf("load: %+v, %v", got, err)
 	}
-	for _, n := range []int{0, 19, 22, 28} {
+	for _, n := range []int{0, 23, 24, 28, 33, 35, 40, 46} {
 		if got, err := wire.CutLoad(payload[:n]); err == nil {
 			t.Errorf("%d bytes of a load were read: %+v", n, got)
 		}

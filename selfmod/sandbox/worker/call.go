@@ -25,6 +25,7 @@ type call struct {
 	cancelled bool
 
 	// Of the thread that owns the VM.
+	ahead      bool // a load that may be followed by its apply
 	typeScript bool
 	phases     int
 	phase      string // the name of the last one; "" before the first
@@ -79,21 +80,72 @@ func (w *worker) frameCall(f wire.Frame) error {
 		w.refuse(c, noMount(f.Mount))
 		return nil
 	}
-	e := &entry{m: m, call: c, chain: f.Chain, run: f.Run, name: name, answers: true}
 	if f.Kind == wire.Apply {
-		e.trims = true
-		e.dispatch = func() (string, bool, error) {
-			m.runs[c.run] = struct{}{}
-			return m.vm.Call("apply", c.text, runText(c.run), string(f.Payload))
-		}
-	} else {
-		e.nests = f.Flags&wire.FlagLater == 0
-		e.dispatch = func() (string, bool, error) {
-			return m.vm.Call("invoke", c.text, name, strconv.FormatUint(uint64(fn), 10), string(args))
-		}
+		w.start(c, applying(c, string(f.Payload)))
+		return nil
+	}
+	e := &entry{m: m, call: c, chain: f.Chain, run: f.Run, name: name, answers: true, nests: f.Flags&wire.FlagLater == 0}
+	e.dispatch = func() (string, bool, error) {
+		return m.vm.Call("invoke", c.text, name, strconv.FormatUint(uint64(fn), 10), string(args))
 	}
 	w.start(c, e)
 	return nil
+}
+
+// applying is the entry of an apply.
+func applying(c *call, bindings string) *entry {
+	m := c.m
+	return &entry{m: m, call: c, chain: c.chain, run: c.run, name: c.name, answers: true, trims: true, dispatch: func() (string, bool, error) {
+		m.runs[c.run] = struct{}{}
+		return m.vm.Call("apply", c.text, runText(c.run), bindings)
+	}}
+}
+
+// ahead is the apply that follows a load which ends with value, nil for none.
+func (w *worker) ahead(load *call, value []byte) (apply *call, bindings string) {
+	m := load.m
+	if value[0] != '=' || m.spentBy != nil || !w.open(load) {
+		return nil, ""
+	}
+	w.mu.Lock()
+	cancelled := load.cancelled
+	w.mu.Unlock()
+	loaded, err := wire.ReadLoaded(value[1:])
+	if err != nil || cancelled {
+		return nil, ""
+	}
+	bindings, ok := liveBindings(loaded.Inject, m.load.Live)
+	if !ok {
+		return nil, ""
+	}
+	apply, err = w.newCall(wire.Frame{ID: m.load.Apply, Chain: m.load.Apply, Run: m.load.Run}, m, "apply")
+	if err != nil {
+		w.fail(err)
+		return nil, ""
+	}
+	return apply, bindings
+}
+
+// liveBindings picks what the plugin injects, if all of that is live.
+func liveBindings(inject []wire.Inject, live string) (string, bool) {
+	b := []byte{'{'}
+	for i, d := range inject {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		found := false
+		wire.CutObject([]byte(live), func(key, part []byte) bool {
+			if !found && string(key) == d.Name {
+				found = true
+				b = append(append(append(append(b, '"'), key...), `":`...), part...)
+			}
+			return true
+		})
+		if !found || d.Optional || d.Config != nil {
+			return "", false
+		}
+	}
+	return string(append(b, '}')), true
 }
 
 // start queues the entry that a call begins with.
@@ -169,7 +221,16 @@ func (w *worker) finish(c *call, value []byte, verdict, flags uint8) bool {
 	if c.m.vm != nil {
 		s.Heap, _ = c.m.vm.Memory()
 	}
-	return w.result(c, value, s, flags)
+	if !c.ahead {
+		return w.result(c, value, s, flags)
+	}
+	next, bindings := w.ahead(c, value)
+	if next == nil {
+		return w.result(c, value, s, flags)
+	}
+	told := w.result(c, value, s, flags|wire.FlagAhead)
+	w.start(next, applying(next, bindings))
+	return told
 }
 
 // tellPhase says in which phase the call is, for the text of its error. Calls

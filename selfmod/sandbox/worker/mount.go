@@ -96,6 +96,7 @@ func (w *worker) frameLoad(f wire.Frame) error {
 	if err != nil {
 		return err
 	}
+	c.ahead = m.load.Apply != 0
 	e := &entry{m: m, call: c, chain: f.Chain, name: "load", answers: true}
 	e.dispatch = func() (string, bool, error) { return m.body(c) }
 	w.start(c, e)
