@@ -157,7 +157,7 @@ func (s Store) read() (map[string]entry, error) {
 	if s.Home == "" {
 		return nil, nil
 	}
-	f, err := os.Open(s.path())
+	f, info, err := open(s.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -165,10 +165,6 @@ func (s Store) read() (map[string]entry, error) {
 		return nil, fmt.Errorf("read credentials: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read credentials: %w", err)
-	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("read credentials: %s has mode %04o, so others can read the keys; make it private with: chmod 600 %s", s.path(), mode, s.path())
 	}
