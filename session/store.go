@@ -125,7 +125,8 @@ type Store interface {
 	Open(ctx context.Context, id string) (*Session, error)
 
 	// Read returns the log as Open would, repaired in memory and closed, and
-	// changes nothing. It may be called while a writer has the session.
+	// changes nothing. While a writer has the session nothing is repaired: a turn
+	// that goes on is open.
 	Read(ctx context.Context, id string) (*Log, error)
 
 	// List returns the sessions that the filter lets through, the latest first.
@@ -139,7 +140,8 @@ type Store interface {
 	// Fork makes the session newID of the events of another up to and including
 	// the seq at, which must not lie inside of a turn (ErrOpenTurn, ErrBoundary).
 	// at -1 means all of them. Attachments are carried. Events keep their bytes.
-	// The inbox of the fork begins empty. The other session may be in use.
+	// The inbox of the fork begins empty. The other session may be in use: an open
+	// turn is then repaired in the fork. It may be damaged behind at.
 	Fork(ctx context.Context, id string, at int64, newID string) (Meta, error)
 
 	// Export writes the session as JSON lines: the header, the events as Read has
@@ -163,6 +165,8 @@ type Summary struct {
 	Updated time.Time // of the last durable write
 	Bytes   int64     // of the log
 	Err     error     // why it cannot be read; Meta has the id then
+
+	Holder *LockedError // who has it open for writing; nil: nobody, or it cannot be read
 }
 
 // Rename sets a session's title as the person's. A session that is in use is

@@ -30,6 +30,9 @@ func attachments(dir string) (hashes []string, total int64, err error) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("list attachments: %w", err)
 		}
+		if !info.Mode().IsRegular() {
+			return nil, 0, irregular(filepath.Join(dir, e.Name()))
+		}
 		hashes = append(hashes, e.Name())
 		total += info.Size()
 	}
@@ -115,7 +118,7 @@ func readAttachment(dir, hash string) ([]byte, error) {
 	if !message.ValidHash(hash) {
 		return nil, fmt.Errorf("read attachment %s: %w; an attachment is named by the 64 hex digits of its sha256", plain.Name(hash), session.ErrNotFound)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, attName, hash))
+	data, err := readFile(filepath.Join(dir, attName, hash), limits.SessionAttachment+1)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = session.ErrNotFound
 	}
@@ -143,7 +146,7 @@ func copyAttachments(from, to string) error {
 		if os.Link(source, target) == nil {
 			continue
 		}
-		data, err := os.ReadFile(source)
+		data, err := readFile(source, limits.SessionAttachment)
 		if err == nil {
 			err = writeFile(to, h, data)
 		}

@@ -30,7 +30,7 @@ func (s *Store) List(ctx context.Context, filter session.Filter) ([]session.Summ
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("list sessions: %w", err)
 		}
-		if !e.IsDir() || session.CheckID(e.Name()) != nil {
+		if session.CheckID(e.Name()) != nil {
 			continue
 		}
 		sum, err := s.summary(e.Name())
@@ -52,8 +52,14 @@ func (s *Store) List(ctx context.Context, filter session.Filter) ([]session.Summ
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("list sessions: %w", err)
 		}
-		if list[i].Err == nil {
-			list[i].Title, list[i].Err = title(filepath.Join(s.root, list[i].Meta.ID, logName))
+		if list[i].Err != nil {
+			continue
+		}
+		dir := filepath.Join(s.root, list[i].Meta.ID)
+		list[i].Holder = holder(dir, list[i].Meta.ID)
+		list[i].Title, list[i].Err = title(filepath.Join(dir, logName))
+		if list[i].Err == nil && list[i].Holder == nil {
+			list[i].Err = checkEnd(filepath.Join(dir, logName))
 		}
 	}
 	return list, nil
@@ -63,7 +69,7 @@ func (s *Store) summary(id string) (session.Summary, error) {
 	dir := filepath.Join(s.root, id)
 	info, err := os.Stat(filepath.Join(dir, logName))
 	if err != nil {
-		return session.Summary{}, missing(id, err)
+		return session.Summary{}, absent(dir, id, err)
 	}
 	sum := session.Summary{Updated: info.ModTime(), Bytes: info.Size()}
 	sum.Meta, err = readMeta(dir, id)
@@ -73,31 +79,64 @@ func (s *Store) summary(id string) (session.Summary, error) {
 // readMeta reads the header of a session alone.
 func readMeta(dir, id string) (session.Meta, error) {
 	path := filepath.Join(dir, logName)
-	f, err := os.Open(path)
+	head, err := readFile(path, 64<<10+1)
 	if err != nil {
-		return session.Meta{}, missing(id, err)
-	}
-	head, err := io.ReadAll(io.LimitReader(f, 64<<10+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return session.Meta{}, fmt.Errorf("read session header: %w", err)
+		return session.Meta{}, fmt.Errorf("read session header: %w", absent(dir, id, err))
 	}
 	line, _, _ := strings.Cut(string(head), "\n")
 	meta, err := session.ParseHeader(line)
 	if err != nil {
 		return session.Meta{}, fmt.Errorf("%s: %w; nothing was changed", path, err)
 	}
+	if meta.ID != id {
+		return meta, foreign(path, meta.ID)
+	}
 	return meta, nil
+}
+
+// checkEnd looks at the last whole line of a log that nobody writes, if it lies
+// in its last block: damage before it is found when the log is read.
+func checkEnd(path string) error {
+	f, err := openFile(path, os.O_RDONLY)
+	if err != nil {
+		return fmt.Errorf("read end of session: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("read end of session: %w", err)
+	}
+	start := max(size-endBlock, 0)
+	buf := make([]byte, size-start)
+	if _, err := f.ReadAt(buf, start); err != nil {
+		return fmt.Errorf("read end of session: %w", err)
+	}
+	end := bytes.LastIndexByte(buf, '\n')
+	if end < 0 {
+		return nil
+	}
+	begin := bytes.LastIndexByte(buf[:end], '\n') + 1
+	if begin == 0 {
+		return nil // the header, which was read, or a line that is long
+	}
+	if _, err := session.ParseEvent(string(buf[begin:end])); err != nil {
+		return fmt.Errorf("%s: %w: the last line: %w", path, session.ErrCorrupt, err)
+	}
+	return nil
 }
 
 // titleHead begins the line of a title. No line holds a newline, so it is found
 // only where a line begins.
 var titleHead = []byte("\n" + `{"type":"` + string(session.TypeTitle) + `",`)
 
-const block = 1 << 20
+const (
+	block    = 1 << 20
+	endBlock = 64 << 10
+)
 
 // title finds the last title in a log, from its end backwards.
 func title(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
 		return "", fmt.Errorf("read session title: %w", err)
 	}

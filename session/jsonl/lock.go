@@ -30,7 +30,7 @@ func acquire(dir, id string, create bool) (*lock, error) {
 		flags |= os.O_CREATE
 	}
 	path := filepath.Join(dir, lockName)
-	f, err := os.OpenFile(path, flags, 0o600)
+	f, err := openFile(path, flags)
 	if err != nil {
 		return nil, explain(missing(id, err))
 	}
@@ -98,7 +98,25 @@ func owner(f *os.File) (pid int, since time.Time) {
 	return int(n), since
 }
 
-// release gives the lock up. The file stays.
+// holder says who has the lock of a session's folder, nil if nobody has. The lock
+// is tried only where the file names somebody, so that who is about to write is
+// not kept out for a moment: whoever ended well is not named, and for one that was
+// killed acquire waits.
+func holder(dir, id string) *session.LockedError {
+	f, err := openFile(filepath.Join(dir, lockName), os.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	held := &session.LockedError{ID: id}
+	if held.PID, held.Since = owner(f); held.PID == 0 || !errors.Is(tryLock(f), errHeld) {
+		return nil
+	}
+	return held
+}
+
+// release gives the lock up. The file stays, and names nobody.
 func (l *lock) release() {
+	_ = l.f.Truncate(0)
 	_ = l.f.Close() // releases the flock; nothing was written that matters
 }

@@ -177,8 +177,9 @@ func (s *Store) Read(ctx context.Context, id string) (*session.Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read session: %w", err)
 	}
+	inUse := holder(dir, id) != nil // before the log is read: it may end meanwhile, as it began
 	l, _, _, err := readLog(dir, id)
-	if err == nil {
+	if err == nil && !inUse {
 		_, err = l.Repair()
 	}
 	if err != nil {
@@ -188,28 +189,53 @@ func (s *Store) Read(ctx context.Context, id string) (*session.Log, error) {
 	return l, nil
 }
 
+// Holder says who has a session open for writing; nil: nobody. It does not disturb
+// who is about to open it.
+func (s *Store) Holder(id string) *session.LockedError {
+	dir, err := s.dir(id)
+	if err != nil {
+		return nil
+	}
+	return holder(dir, id)
+}
+
 // readLog reads a session's log, and how many of its bytes are whole lines.
 func readLog(dir, id string) (l *session.Log, size, kept int64, err error) {
 	path := filepath.Join(dir, logName)
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, 0, 0, missing(id, err)
+		return nil, 0, 0, absent(dir, id, err)
 	}
 	if info.Size() > limits.SessionBytes+limits.SessionEvent {
 		return nil, 0, 0, fmt.Errorf("%s: %w: it has %d bytes, at most %d are read", path, session.ErrFull, info.Size(), int64(limits.SessionBytes))
 	}
-	text, err := os.ReadFile(path)
+	text, err := readFile(path, limits.SessionBytes+limits.SessionEvent)
 	if err != nil {
-		return nil, 0, 0, missing(id, err)
+		return nil, 0, 0, absent(dir, id, err)
 	}
 	l, kept, err = session.Decode(string(text), nil)
 	if err != nil {
 		return nil, 0, 0, fmt.Errorf("%s: %w; nothing was changed", path, err)
 	}
 	if l.Meta().ID != id {
-		return nil, 0, 0, fmt.Errorf("%s: %w: line 1: it is the log of session %s; nothing was changed", path, session.ErrCorrupt, l.Meta().ID)
+		return nil, 0, 0, foreign(path, l.Meta().ID)
 	}
 	return l, int64(len(text)), kept, nil
+}
+
+// foreign says that a log is another session's, as in a folder that was copied.
+func foreign(path, owner string) error {
+	return fmt.Errorf("%s: %w: line 1: it is the log of session %s; nothing was changed", path, session.ErrCorrupt, owner)
+}
+
+// absent names a session that is not there, or says that its log is not.
+func absent(dir, id string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, there := os.Lstat(dir); there == nil {
+			return fmt.Errorf("%s: %w: it has no %s", dir, session.ErrCorrupt, logName)
+		}
+	}
+	return missing(id, err)
 }
 
 // missing names a session that is not there.
@@ -236,10 +262,14 @@ func (s *Store) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(dir, logName)); err != nil {
+	// What has no log has the id too, and goes.
+	if _, err := os.Lstat(dir); err != nil {
 		return missing(id, err)
 	}
 	held, err := acquire(dir, id, true)
+	if errors.Is(err, errIrregular) {
+		return discard(s.root, dir, id) // nobody can hold that
+	}
 	if err != nil {
 		return err
 	}
@@ -254,28 +284,6 @@ func discard(root, dir, id string) error {
 		return err
 	}
 	return errors.Join(syncDir(root), os.RemoveAll(gone))
-}
-
-// Fork implements session.Store.
-func (s *Store) Fork(ctx context.Context, id string, at int64, newID string) (session.Meta, error) {
-	l, err := s.Read(ctx, id)
-	if err != nil {
-		return session.Meta{}, fmt.Errorf("fork session: %w", err)
-	}
-	meta, events, err := l.Fork(at, newID)
-	if err != nil {
-		return session.Meta{}, err
-	}
-	dir, err := s.dir(id)
-	if err != nil {
-		return session.Meta{}, fmt.Errorf("fork session: %w", err)
-	}
-	w, err := s.build(meta, events, filepath.Join(dir, attName))
-	if err != nil {
-		return session.Meta{}, fmt.Errorf("fork session %s: %s: %w", id, newID, err)
-	}
-	w.abandon()
-	return meta, nil
 }
 
 // Export implements session.Store.

@@ -41,7 +41,7 @@ func (w *writer) load() (*session.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(w.dir, logName), os.O_RDWR, 0)
+	f, err := openFile(filepath.Join(w.dir, logName), os.O_RDWR)
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -143,17 +143,20 @@ func (s *Store) Open(_ context.Context, id string) (*session.Session, error) {
 }
 
 // Read implements session.Store.
-func (s *Store) Read(_ context.Context, id string) (*session.Log, error) {
+func (s *Store) Read(_ context.Context, id string) (*session.Log, error) { return s.read(id, false) }
+
+// read is Read; repair is for a session that is in use, too.
+func (s *Store) read(id string, repair bool) (*session.Log, error) {
 	s.mu.Lock()
 	r, err := s.get(id)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("read session: %w", err)
 	}
-	events := r.events
+	events, repair := r.events, repair || !r.open
 	s.mu.Unlock()
 	l, err := session.NewLog(r.meta, events)
-	if err == nil {
+	if err == nil && repair {
 		_, err = l.Repair()
 	}
 	if err != nil {
@@ -169,7 +172,11 @@ func (s *Store) List(ctx context.Context, filter session.Filter) ([]session.Summ
 	var list []session.Summary
 	for _, r := range s.sessions {
 		if filter.Cwd == "" || filter.Cwd == r.meta.Cwd {
-			list = append(list, session.Summary{Meta: r.meta, Updated: r.updated, Bytes: r.bytes})
+			sum := session.Summary{Meta: r.meta, Updated: r.updated, Bytes: r.bytes}
+			if r.open {
+				sum.Holder = &session.LockedError{ID: r.meta.ID, PID: os.Getpid(), Since: r.since}
+			}
+			list = append(list, sum)
 		}
 	}
 	s.mu.Unlock()
@@ -200,8 +207,8 @@ func (s *Store) Delete(_ context.Context, id string) error {
 }
 
 // Fork implements session.Store.
-func (s *Store) Fork(ctx context.Context, id string, at int64, newID string) (session.Meta, error) {
-	l, err := s.Read(ctx, id)
+func (s *Store) Fork(_ context.Context, id string, at int64, newID string) (session.Meta, error) {
+	l, err := s.read(id, true)
 	if err != nil {
 		return session.Meta{}, fmt.Errorf("fork session: %w", err)
 	}

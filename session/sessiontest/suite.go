@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +43,7 @@ func Run(t *testing.T, kind Kind) {
 		test func(*suite)
 	}{
 		{"create-append-read", (*suite).createAppendRead},
+		{"in-use", (*suite).inUse},
 		{"create-refuses", (*suite).createRefuses},
 		{"nothing-appended-leaves-nothing", (*suite).nothingLeft},
 		{"one-writer", (*suite).oneWriter},
@@ -145,6 +147,40 @@ func (s *suite) createAppendRead() {
 	_, err = l.Append(session.TurnStart{Turn: 2})
 	s.is(err, session.ErrClosed)
 	s.close(w)
+}
+
+// inUse: the view of a session that goes on invents no end of its turn.
+func (s *suite) inUse() {
+	w := s.create("one")
+	events, err := w.Append(Turn(1)[:3]...)
+	s.ok(err)
+	s.ok(w.Checkpoint(s.ctx))
+	s.same(s.read("one"), Lines(events))
+	list, err := s.again().List(s.ctx, session.Filter{})
+	s.ok(err)
+	if len(list) != 1 || list[0].Err != nil || list[0].Holder == nil || list[0].Holder.PID != os.Getpid() {
+		s.Errorf("%+v", list)
+	}
+	_, err = s.again().Fork(s.ctx, "one", -1, "two")
+	s.ok(err)
+	forked, err := s.again().Read(s.ctx, "two")
+	s.ok(err)
+	if forked.Turn().TurnOpen || forked.Len() <= w.Len() {
+		s.Error("the turn of the fork was not ended")
+	}
+	s.close(w)
+	l, err := s.again().Read(s.ctx, "one")
+	s.ok(err)
+	if l.Turn().TurnOpen {
+		s.Error("the turn is open")
+	}
+	list, err = s.again().List(s.ctx, session.Filter{})
+	s.ok(err)
+	for _, sum := range list {
+		if sum.Holder != nil {
+			s.Errorf("%s is held by %v", sum.Meta.ID, sum.Holder)
+		}
+	}
 }
 
 func (s *suite) createRefuses() {
