@@ -125,15 +125,21 @@ func (c *supervised) line() (string, error) {
 	return line, nil
 }
 
-func (c *supervised) stop() {
+func (c *supervised) stop() { c.order(supervise.Stop) }
+
+func (c *supervised) hurry() { c.order(supervise.Hurry) }
+
+func (c *supervised) order(what byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last != nil || c.ended {
+	if c.ended {
 		return
 	}
-	_, _ = c.control.Write([]byte{supervise.Stop}) // gone, if it fails
-	_ = c.cmd.Process.Signal(syscall.SIGCONT)      // its command may have stopped it
-	c.last = time.AfterFunc(limits.BashLost, func() { c.check(limits.BashLost) })
+	_, _ = c.control.Write([]byte{what})      // gone, if it fails
+	_ = c.cmd.Process.Signal(syscall.SIGCONT) // its command may have stopped it
+	if c.last == nil {
+		c.last = time.AfterFunc(limits.BashLost, func() { c.check(limits.BashLost) })
+	}
 }
 
 // check is called when a supervisor was told to end its command that long ago, and

@@ -24,6 +24,8 @@ func startChild(_ Config, shell string, s Spec, env []string, streams [3]*os.Fil
 
 func (c *single) stop() { _ = c.cmd.Process.Kill() } // it has ended, if that fails
 
+func (c *single) hurry() { c.stop() }
+
 func (c *single) wait() (ending, error) {
 	err := c.cmd.Wait()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {

@@ -25,7 +25,8 @@
 // kills its own supervisor ends with its session, but for what left that.
 //
 // To stop is SIGTERM to all of them, and SIGKILL after [limits.BashKillAfter], or at
-// once if they multiply. What SIGKILL does not end within [limits.BashGiveUp] (or
+// once if they multiply; where nobody waits for the command any more, because the
+// context that it ran for ends, after [limits.BashLost]. What SIGKILL does not end within [limits.BashGiveUp] (or
 // what is born as fast as it is killed, within [limits.BashGiveUpAll]) is left, and
 // logged. The end of a command, and so that of its plugin, takes no longer than that.
 //

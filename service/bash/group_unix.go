@@ -20,9 +20,10 @@ import (
 type group struct {
 	cmd *exec.Cmd
 
-	mu    sync.Mutex
-	last  *time.Timer // of SIGKILL
-	ended bool
+	mu      sync.Mutex
+	last    *time.Timer // of SIGKILL
+	hurried bool
+	ended   bool
 }
 
 var _ child = (*group)(nil)
@@ -41,12 +42,27 @@ func startGroup(shell string, s Spec, env []string, streams [3]*os.File) (child,
 func (g *group) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.ask(limits.BashKillAfter)
+}
+
+func (g *group) hurry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ask(limits.BashLost)
+	if g.last != nil && !g.hurried { // SIGKILL may have been to come later
+		g.hurried = true
+		g.last.Reset(limits.BashLost)
+	}
+}
+
+// ask is called with mu held.
+func (g *group) ask(patience time.Duration) {
 	if g.last != nil || g.ended {
 		return
 	}
 	g.signal(syscall.SIGTERM)
 	g.signal(syscall.SIGCONT)
-	g.last = time.AfterFunc(limits.BashKillAfter, g.kill)
+	g.last = time.AfterFunc(patience, g.kill)
 }
 
 func (g *group) kill() {

@@ -256,7 +256,7 @@ func (l *Local) own(c *cordis.Context, f *cordis.Fiber) error {
 	return err
 }
 
-// stopAll stops what runs for the fiber, nil: for all.
+// stopAll stops what runs for the fiber, nil: for all; nobody waits for it any more.
 func (l *Local) stopAll(f *cordis.Fiber) {
 	l.mu.Lock()
 	var found []*process
@@ -267,7 +267,7 @@ func (l *Local) stopAll(f *cordis.Fiber) {
 	}
 	l.mu.Unlock()
 	for _, p := range found {
-		p.stop(aborted)
+		p.abandon()
 	}
 }
 

@@ -185,6 +185,34 @@ func TestFiftyPluginsStop(t *testing.T) {
 	}
 }
 
+// What ignores SIGTERM is killed soon where nobody waits for it, told to stop before
+// or not.
+func TestNobodyWaits(t *testing.T) {
+	for _, how := range []string{"unloaded", "stopped_before", "by_group"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, bash.Config{NoSupervisor: how == "by_group"})
+			use, fiber := r.plugin("dyn-1")
+			f := newFifo(t)
+			c := line(`exec 9>$F; trap "" TERM; echo up >&9; while :; do sleep 1000; done`)
+			c.Env = map[string]string{"F": f.path}
+			p := must(use.Start(within(t, time.Minute), c, nil))(t)
+			f.await(t)
+			if how != "unloaded" {
+				if _, err := p.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			dispose(t, fiber)
+			if took := time.Since(began); took > limits.Shutdown {
+				t.Errorf("took %v", took)
+			}
+			f.closed(t)
+		})
+	}
+}
+
 // hostCommand makes this test binary a program that runs commands.
 const hostCommand = "test-host"
 

@@ -34,6 +34,7 @@ type process struct {
 
 	mu    sync.Mutex
 	why   cause
+	lost  bool  // nobody waits for it
 	child child // nil until it has started
 	limit *time.Timer
 
@@ -48,6 +49,8 @@ var _ Process = (*process)(nil)
 type child interface {
 	// stop has it get SIGTERM, and SIGKILL later. It does not block.
 	stop()
+	// hurry is stop with SIGKILL soon after, also when stop was called before.
+	hurry()
 	// wait waits for the end of the shell; on Linux for that of all that it left, too.
 	wait() (ending, error)
 	// finish kills what is left.
@@ -94,7 +97,9 @@ func (p *process) start(shell string) error {
 	}
 	p.mu.Lock()
 	p.child = ch
-	if p.why != none { // stopped meanwhile
+	if p.lost {
+		ch.hurry()
+	} else if p.why != none { // stopped meanwhile
 		ch.stop()
 	} else if p.spec.TimeoutMs > 0 {
 		p.limit = time.AfterFunc(time.Duration(p.spec.TimeoutMs)*time.Millisecond, func() { p.stop(timedOut) })
@@ -224,7 +229,7 @@ func (p *process) forget() {
 
 // dispose is the end of the effect.
 func (p *process) dispose(context.Context) error {
-	p.stop(aborted)
+	p.abandon()
 	<-p.done // within its own bounds
 	return nil
 }
@@ -242,6 +247,17 @@ func (p *process) stop(why cause) bool {
 		p.child.stop()
 	}
 	return true
+}
+
+// abandon stops a running command for which nobody waits any more.
+func (p *process) abandon() {
+	p.stop(aborted)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = true
+	if p.child != nil && !p.ended() {
+		p.child.hurry()
+	}
 }
 
 func (p *process) ended() bool {

@@ -16,15 +16,15 @@
 // from there on; "begun" when the shell runs, or "error TEXT" if it cannot be
 // started; "exit N" or "signal N" when the shell has ended; "left N" if it gives
 // up on N processes that SIGKILL does not end. Then it exits, and the socket ends.
-// It reads [Stop], which is to end the command. The end of the socket means that
+// It reads [Stop] and [Hurry], which are to end the command. The end of the socket means that
 // dsh is gone; so does the death of its parent, of which the kernel tells by SIGHUP.
 //
 // # The end
 //
 // When the shell ends, what is left has limits.BashLinger to end too. Then, or when it
 // is told to stop, every process group among the descendants gets SIGTERM, and
-// after limits.BashKillAfter (if dsh is gone or the shell has ended: BashLost; if
-// they multiply: at once) all of them are stopped, so that none of them forks, and
+// after limits.BashKillAfter (after Hurry, if dsh is gone, or if the shell has ended:
+// BashLost; if they multiply: at once) all of them are stopped, so that none of them forks, and
 // killed, again and again until there are none. It gives up when none has died for
 // limits.BashGiveUp, and at last after BashGiveUpAll.
 //
@@ -44,5 +44,8 @@ const Command = "__supervise"
 // ControlFD is the descriptor of the socket.
 const ControlFD = 3
 
-// Stop is what dsh writes to end the command.
-const Stop = 'T'
+// What dsh writes to end the command; Hurry also when it has written Stop.
+const (
+	Stop  = 'T' // whoever waits for it lets it tidy up
+	Hurry = 'H' // nobody waits any more
+)

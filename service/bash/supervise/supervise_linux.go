@@ -174,6 +174,8 @@ func (s *supervisor) run(orders <-chan byte, dead <-chan corpse, signals <-chan 
 				s.ask(lost)
 			case order == Stop:
 				s.ask(killAfter)
+			case order == Hurry:
+				s.ask(lost)
 			}
 		case sig := <-signals:
 			switch {
