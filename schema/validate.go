@@ -114,7 +114,7 @@ func (w *work) step() {
 	}
 	w.checks--
 	if n.closed() {
-		w.report(" is not a declared property (additionalProperties: false), declared: %s", declared(n))
+		w.unknown(n, top.v, top.v.Key(i))
 	}
 }
 
@@ -134,14 +134,7 @@ func (w *work) enter(n *node, v lossless.Value) {
 			w.report(" must be an object (got %s)", lazy{v})
 			return
 		}
-		for i := range n.properties {
-			if p := &n.properties[i]; p.required {
-				w.checks--
-				if _, ok := v.Get(p.name); !ok {
-					w.missing(p.name)
-				}
-			}
-		}
+		w.required(n, v)
 		if v.Len() > 0 && (len(n.properties) > 0 || n.closed()) {
 			w.stack = append(w.stack, frame{node: n, v: v})
 		}
@@ -202,12 +195,44 @@ func (w *work) report(format string, args ...any) {
 	w.found.list = append(w.found.list, Violation{path, `"` + name + `"` + fmt.Sprintf(format, args...)})
 }
 
+// required reports what is missing of an object, but for what was given by a wrong
+// name: that is told once, with the name.
+func (w *work) required(n *node, v lossless.Value) {
+	for i := range n.properties {
+		p := &n.properties[i]
+		if !p.required {
+			continue
+		}
+		w.checks--
+		if _, ok := v.Get(p.name); !ok && (w.unions > 0 || !misnamed(n, v, p.name)) {
+			w.missing(p.name)
+		}
+	}
+}
+
 func (w *work) missing(name string) {
 	if w.skip() {
 		return
 	}
 	path := append(w.path(), lossless.Step{Key: name}).Format(w.root)
 	w.found.list = append(w.found.list, Violation{path, `missing required property "` + path + `"`})
+}
+
+// unknown reports a property that a closed object does not have.
+func (w *work) unknown(n *node, v lossless.Value, name string) {
+	if w.skip() {
+		return
+	}
+	path := w.path().Format(w.root)
+	message := `unknown property "` + path + `"`
+	if meant := n.meant(v, name); meant != nil && meant.required {
+		message += fmt.Sprintf("; did you mean %q, which is required and missing?", meant.name)
+	} else if meant != nil {
+		message += fmt.Sprintf("; did you mean %q?", meant.name)
+	} else {
+		message += ";"
+	}
+	w.found.list = append(w.found.list, Violation{path, message + " allowed: " + declared(n)})
 }
 
 // skip reports whether a violation is not to be told: it only ends a branch, or

@@ -23,6 +23,7 @@ func output(t testing.TB, text string) *schema.Schema {
 
 func TestValidate(t *testing.T) {
 	const closed = `{"type":"object","properties":{"a":{"type":"string","required":true},"b":{"type":"array","items":{"type":"integer"}}},"additionalProperties":false}`
+	const misspelt = `{"type":"object","properties":{"file_path":{"type":"string","required":true},"offset":{"type":"integer"},"limit":{"type":"integer"}},"additionalProperties":false}`
 	const tagged = `{"oneOf":[{"type":"object","properties":{"kind":{"const":"x","required":true},"n":{"type":"number","required":true}}},{"type":"object","properties":{"kind":{"const":"y","required":true}}}]}`
 	for name, c := range map[string][3]string{
 		"string":            {`{"type":"string"}`, `"a"`, ``},
@@ -40,8 +41,14 @@ func TestValidate(t *testing.T) {
 		"any_items":         {`{"type":"array"}`, `[1,"a",{}]`, ``},
 		"open":              {`{"type":"object","properties":{"a":{"type":"string"}}}`, `{"z":1}`, ``},
 		"closed_ok":         {closed, `{"a":"x","b":[1]}`, ``},
-		"every_violation":   {closed, `{"z":1,"b":[1,"x",2.5]}`, `missing required property "value.a"; "value.z" is not a declared property (additionalProperties: false), declared: a, b; "value.b[1]" must be an integer (got "x"); "value.b[2]" must be an integer (got 2.5)`},
-		"closed_empty":      {`{"type":"object","additionalProperties":false}`, `{"z":1}`, `"value.z" is not a declared property (additionalProperties: false), declared: none`},
+		"every_violation":   {closed, `{"z":1,"b":[1,"x",2.5]}`, `missing required property "value.a"; unknown property "value.z"; allowed: a, b; "value.b[1]" must be an integer (got "x"); "value.b[2]" must be an integer (got 2.5)`},
+		"closed_empty":      {`{"type":"object","additionalProperties":false}`, `{"z":1}`, `unknown property "value.z"; allowed: none`},
+		"misspelt":          {misspelt, `{"path":"x","ofset":1}`, `unknown property "value.path"; did you mean "file_path", which is required and missing? allowed: file_path, offset, limit; unknown property "value.ofset"; did you mean "offset"? allowed: file_path, offset, limit`},
+		"misspelt_twice":    {misspelt, `{"file_pth":"x","file_pat":1}`, `unknown property "value.file_pth"; did you mean "file_path", which is required and missing? allowed: file_path, offset, limit; unknown property "value.file_pat"; did you mean "file_path", which is required and missing? allowed: file_path, offset, limit`},
+		"given_already":     {misspelt, `{"file_path":"x","path":"y"}`, `unknown property "value.path"; allowed: file_path, offset, limit`},
+		"missing_and_other": {misspelt, `{"limits":1}`, `missing required property "value.file_path"; unknown property "value.limits"; did you mean "limit"? allowed: file_path, offset, limit`},
+		"filled_in":         {`{"type":"object","properties":{"offset":{"type":"integer","default":1}},"additionalProperties":false}`, `{"ofset":7,"offset":1}`, `unknown property "value.ofset"; did you mean "offset"? allowed: offset`},
+		"misspelt_branch":   {`{"oneOf":[` + misspelt + `,{"type":"null"}]}`, `{"path":"x"}`, `"value" must match exactly one oneOf branch (matched 0): object | null (got {"path":"x"})`},
 		"enum":              {`{"enum":["a","b"]}`, `"b"`, ``},
 		"enum_bad":          {`{"enum":["a","b"]}`, `"c"`, `"value" must be one of ["a","b"] (got "c")`},
 		"enum_number":       {`{"type":"number","enum":[1,2]}`, `2.0`, ``},

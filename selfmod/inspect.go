@@ -41,10 +41,10 @@ type inspectArgs struct {
 func (t *toolset) inspectTool() *tool.Definition {
 	return &tool.Definition{
 		Name: InspectName, Title: "Inspect cordis runtime", Description: strings.TrimSpace(inspectText), Kind: tool.KindRead, Unrouted: true,
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("what", schema.String("One section: "+strings.Join(sections, ", ")+". Leave it out for all of them.")),
 			schema.Prop("name", schema.String(`One thing in full, or with api and events several: "fs, bash.run". With what:"api": services, methods, types, ctx. With what:"events": events. With what:"temporary": one id (dyn-3).`)),
-		))),
+		)))),
 		Output:          tool.Output{Schema: schema.Must(schema.Output(schema.String("The report, in Markdown."))), Render: renderText},
 		ConcurrencySafe: func(context.Context, lossless.Text) bool { return true },
 		PresentCall:     presentInspect,
@@ -110,11 +110,21 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 	return t.everything(scope), nil
 }
 
+// seen are the types whose shapes an answer has already.
+type seen map[string]bool
+
+// unseen is types without those that were seen.
+func (s seen) unseen(types []catalog.Type) []catalog.Type {
+	return slices.DeleteFunc(types, func(t catalog.Type) bool { return s[t.Name] })
+}
+
 // several is the reports of a list of names, each within its own bound and all
-// within limits.ReportAll. A name that is not known is an error of the whole.
-func several(list string, one func(name string) (string, error)) (string, error) {
+// within limits.ReportAll. A shape that one has is not repeated. A name that is
+// not known has its error in place of a report, unless none is known.
+func several(list string, one func(name string, before seen) (string, error)) (string, error) {
+	before := seen{}
 	if _, args, ok := strings.Cut(list, "("); ok && strings.Contains(args, ",") {
-		return one(list) // a call with arguments is one name
+		return one(list, before) // a call with arguments is one name
 	}
 	var b strings.Builder
 	var asked []string
@@ -124,12 +134,17 @@ func several(list string, one func(name string) (string, error)) (string, error)
 		}
 	}
 	if len(asked) == 0 {
-		return one(list)
+		return one(list, before)
 	}
+	var wrong error
+	known := false
 	for i, name := range asked {
-		text, err := one(name)
+		text, err := one(name, before)
 		if err != nil {
-			return "", err
+			wrong = cmp.Or(wrong, err)
+			text = "Error: " + err.Error()
+		} else {
+			known = true
 		}
 		const tail = 200 // for the line that says what is missing
 		if i > 0 && b.Len()+len(text)+tail > limits.ReportAll {
@@ -140,6 +155,9 @@ func several(list string, one func(name string) (string, error)) (string, error)
 			b.WriteString("\n\n")
 		}
 		b.WriteString(text)
+	}
+	if !known {
+		return "", wrong
 	}
 	return b.String(), nil
 }

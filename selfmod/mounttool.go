@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/schema"
+	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/selfmod/mount"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/tool"
@@ -44,9 +46,9 @@ func (t *toolset) mountTool() *tool.Definition {
 	return &tool.Definition{
 		Name: "cordis_mount", Title: "Mount temporary Cordis Plugin", Description: t.mountDescription(), Kind: tool.KindExecute, Sealed: true,
 		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &yes},
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("code", text("The body of an async JavaScript (or TypeScript) function that returns the plugin."), schema.Required),
-		))),
+		)))),
 		Output: tool.Output{Render: t.renderMount, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("id", text("The id to inspect and unmount it by."), schema.Required),
 			schema.Prop("pluginName", text("Its name; <anonymous> if it has none."), schema.Required),
@@ -72,7 +74,7 @@ func (t *toolset) mountTool() *tool.Definition {
 			if err != nil {
 				return tool.Outcome{}, err
 			}
-			return outcome(valueOf(m), mountAnswer(m))
+			return outcome(valueOf(m), t.mountAnswer(m))
 		},
 	}
 }
@@ -173,9 +175,10 @@ func nesting(text lossless.Text) (deepest int) {
 const answerList = 400
 
 // mountAnswer is the canonical sentence and, below it, the consequences.
-func mountAnswer(m *mount.Mounted) string {
+func (t *toolset) mountAnswer(m *mount.Mounted) string {
 	var b strings.Builder
 	b.WriteString(canonical(m.Mount.ID, m.Mount.Name(), m.Mount.Waiting()))
+	b.WriteString(t.misspelt(m.Mount.Waiting()))
 	if m.Mount.TypeScript() {
 		b.WriteString("\nThe code is TypeScript: its types were erased.")
 	}
@@ -206,6 +209,26 @@ func mountAnswer(m *mount.Mounted) string {
 	for _, v := range m.Tools {
 		text, why := shownSchema(v, &room)
 		b.WriteString("\n- " + v.Name + " " + plain.Escape(string(text)) + why)
+	}
+	return b.String()
+}
+
+// misspelt says which missing services nobody provides that have nearly the name of
+// one that is live or in the catalog; "": none has.
+func (t *toolset) misspelt(missing []string) string {
+	live := t.provided()
+	var known []string
+	for i := range catalog.Services {
+		known = append(known, catalog.Services[i].Key)
+	}
+	for name := range live {
+		known = append(known, plain.Name(name))
+	}
+	var b strings.Builder
+	for _, name := range missing {
+		if near := didYouMean(name, known); near != "" && !slices.Contains(known, name) {
+			fmt.Fprintf(&b, "\nNothing provides %q%s", plain.Name(name), near)
+		}
 	}
 	return b.String()
 }

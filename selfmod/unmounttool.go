@@ -41,9 +41,9 @@ func (t *toolset) unmountTool() *tool.Definition {
 	return &tool.Definition{
 		Name: "cordis_unmount", Title: "Unmount temporary Cordis Plugin", Description: strings.TrimSpace(unmountText), Kind: tool.KindDelete, Unrouted: true,
 		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &yes, Idempotent: &no, OpenWorld: &no},
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("id", text("The id that cordis_mount gave, such as dyn-1."), schema.Required),
-		))),
+		)))),
 		Output: tool.Output{Render: t.renderUnmount, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("id", text(""), schema.Required), schema.Prop("pluginName", text(""), schema.Required),
 			schema.Prop("undone", schema.Object(
@@ -68,6 +68,9 @@ func (t *toolset) unmountTool() *tool.Definition {
 			}
 			r, err := t.set.Unmount(ctx, a.ID)
 			if err != nil {
+				if _, ok := t.set.Get(a.ID); !ok && t.called(a.ID) != "" {
+					err = fmt.Errorf("%w%s", err, t.called(a.ID))
+				}
 				return tool.Outcome{}, err
 			}
 			return outcome(unmountValue{

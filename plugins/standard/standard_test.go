@@ -153,6 +153,9 @@ func TestTools(t *testing.T) {
 		var got []string
 		for _, d := range header(t, self).Tools {
 			got = append(got, d.Name)
+			if !strings.HasSuffix(string(d.Parameters.Encode()), `"additionalProperties":false}`) {
+				t.Errorf("%s takes arguments that it does not know: %s", d.Name, d.Parameters.Encode())
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("self %t: %s", self, diff)

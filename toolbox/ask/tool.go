@@ -50,22 +50,22 @@ type value struct {
 
 func definition(c *cordis.Context) *tool.Definition {
 	yes, no := true, false
-	option := schema.Object(
+	option := schema.Closed(schema.Object(
 		schema.Prop("label", schema.String("The answer, in a few words."), schema.Required),
 		schema.Prop("description", schema.String("What choosing it entails.")),
-	)
-	question := schema.Object(
+	))
+	question := schema.Closed(schema.Object(
 		schema.Prop("question", schema.String("The question, as the person reads it."), schema.Required),
 		schema.Prop("header", schema.String("One or two words that name it, such as Database.")),
 		schema.Prop("options", schema.Array(fmt.Sprintf("2 to %d answers to choose from; none for an answer in words.", limits.AskOptions), option)),
 		schema.Prop("multi_select", schema.Boolean("Whether several options may be chosen.")),
-	)
+	))
 	return &tool.Definition{
 		Name: "ask_user_question", Title: "Ask the person", Description: strings.TrimSpace(description), Kind: tool.KindOther,
 		Annotations: &tool.Annotations{ReadOnly: &yes, Destructive: &no, OpenWorld: &no},
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("questions", schema.Array(fmt.Sprintf("1 to %d questions.", limits.AskQuestions), question), schema.Required),
-		))),
+		)))),
 		Output: tool.Output{Render: render, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("answers", schema.Array("An answer to each question, in their order.", schema.Object(
 				schema.Prop("selected", schema.Array("Labels of options.", schema.String("")), schema.Required),

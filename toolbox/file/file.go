@@ -247,7 +247,7 @@ func called[T any](card func(T) *tool.Card) func(context.Context, lossless.Text)
 func always(context.Context, lossless.Text) bool { return true }
 
 func parameters(properties ...schema.Property) *schema.Schema {
-	return schema.Must(schema.Parameters(schema.Object(properties...)))
+	return schema.Must(schema.Parameters(schema.Closed(schema.Object(properties...))))
 }
 
 func output(properties ...schema.Property) *schema.Schema {

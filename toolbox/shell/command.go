@@ -59,14 +59,14 @@ type stream struct {
 func (s *shell) bashTool() *tool.Definition {
 	return &tool.Definition{
 		Name: "bash", Title: "Run a command", Description: strings.TrimSpace(bashText), Kind: tool.KindExecute,
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("command", schema.String("The command line."), schema.Required),
 			schema.Prop("description", schema.String("What it does, in 5 to 10 words, for the person who watches.")),
 			schema.Prop("timeout_ms", schema.Integer(fmt.Sprintf("After how many milliseconds it is stopped, 1 to %d. Without it: %d, and no limit in the background.",
 				limits.BashTimeoutMax.Milliseconds(), limits.BashTimeout.Milliseconds()))),
 			schema.Prop("run_in_background", schema.Boolean("Return at once and let it run as a task.")),
 			schema.Prop("workdir", schema.String("The folder in which it runs; a relative one is meant from the working directory.")),
-		))),
+		)))),
 		Output:      tool.Output{Render: renderCommand, Schema: schema.Must(schema.Output(commandSchema()))},
 		PresentCall: presentCommand, PresentResult: presentRan,
 		Execute: s.execute,

@@ -105,11 +105,11 @@ func (s *shell) outputTool() *tool.Definition {
 	return &tool.Definition{
 		Name: "task_output", Title: "Read a task's output", Description: strings.TrimSpace(outputText), Kind: tool.KindRead,
 		Annotations: &tool.Annotations{ReadOnly: &yes, Idempotent: &no, OpenWorld: &no},
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("task_id", schema.String("The id of the task, such as t1."), schema.Required),
 			schema.Prop("wait_ms", schema.Integer(fmt.Sprintf("How many milliseconds to wait for its end, 0 to %d.", limits.ShellWaitMax.Milliseconds())),
 				schema.Default(lossless.Int(0))),
-		))),
+		)))),
 		Output: tool.Output{Render: renderOutput, Schema: schema.Must(schema.Output(properties(
 			schema.Prop("text", schema.String("What it wrote since it was last read."), schema.Required),
 			schema.Prop("more", schema.Integer("Bytes that are there already and were not shown.")),
@@ -215,7 +215,7 @@ type taskList struct {
 func (s *shell) listTool() *tool.Definition {
 	return &tool.Definition{
 		Name: "task_list", Title: "List tasks", Description: strings.TrimSpace(listText), Kind: tool.KindRead,
-		Parameters: schema.Must(schema.Parameters(schema.Object())),
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object()))),
 		Output: tool.Output{Render: renderList, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("tasks", schema.Array("The tasks, in the order of their start.", properties()), schema.Required),
 		)))},
@@ -257,9 +257,9 @@ type taskKilled struct {
 func (s *shell) killTool() *tool.Definition {
 	return &tool.Definition{
 		Name: "task_kill", Title: "Kill a task", Description: strings.TrimSpace(killText), Kind: tool.KindExecute,
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("task_id", schema.String("The id of the task, such as t1."), schema.Required),
-		))),
+		)))),
 		Output: tool.Output{Render: renderKill, Schema: schema.Must(schema.Output(properties(
 			schema.Prop("had_ended", schema.Boolean("Whether it had ended before."), schema.Required),
 		)))},

@@ -58,16 +58,16 @@ func Plugin() *cordis.Plugin {
 
 func definition(c *cordis.Context) *tool.Definition {
 	no, yes := false, true
-	item := schema.Object(
+	item := schema.Closed(schema.Object(
 		schema.Prop("content", schema.String(fmt.Sprintf("What is to be done; 1 to %d characters.", limits.TodoContent)), schema.Required),
 		schema.Prop("status", schema.Enum("Where it stands.", pending, inProgress, completed), schema.Required),
-	)
+	))
 	return &tool.Definition{
 		Name: "todo_write", Title: "Update the todo list", Description: strings.TrimSpace(description), Kind: tool.KindOther,
 		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("todos", schema.Array(fmt.Sprintf("The whole list, in order; at most %d entries, none to empty it.", limits.TodoItems), item), schema.Required),
-		))),
+		)))),
 		Output: tool.Output{Render: render, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("pending", schema.Integer("Entries to do."), schema.Required),
 			schema.Prop("in_progress", schema.Integer("Entries under way."), schema.Required),

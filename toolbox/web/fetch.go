@@ -46,14 +46,14 @@ func fetchTool(w web.Web) *tool.Definition {
 	number := lossless.Int
 	return &tool.Definition{
 		Name: "web_fetch", Title: "Fetch a page", Description: strings.TrimSpace(fetchText), Kind: tool.KindFetch,
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("url", schema.String("The URL, with http:// or https://."), schema.Required),
 			schema.Prop("format", schema.Enum("What becomes of HTML.", string(web.FormatMarkdown), string(web.FormatText), string(web.FormatRaw)),
 				schema.Default(lossless.Str(string(web.FormatMarkdown)))),
 			schema.Prop("offset", schema.Integer("The character to begin with: the one that an answer before named, or 0."), schema.Default(number(0))),
 			schema.Prop("max_chars", schema.Integer(fmt.Sprintf("The most characters of the answer, %d to %d.", limits.WebWindowMin, limits.WebContent)),
 				schema.Default(number(limits.WebWindow))),
-		))),
+		)))),
 		Output: tool.Output{Render: renderFetch, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("url", schema.String("The URL that answered."), schema.Required),
 			schema.Prop("status", schema.Integer("The HTTP status."), schema.Required),

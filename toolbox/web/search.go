@@ -42,11 +42,11 @@ type result struct {
 func searchTool(w web.Web) *tool.Definition {
 	return &tool.Definition{
 		Name: "web_search", Title: "Search the web", Description: strings.TrimSpace(searchText), Kind: tool.KindFetch,
-		Parameters: schema.Must(schema.Parameters(schema.Object(
+		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("query", schema.String("The words to search for."), schema.Required),
 			schema.Prop("max_results", schema.Integer(fmt.Sprintf("The most results, 1 to %d.", limits.WebSources)), schema.Default(lossless.Int(limits.WebSourcesIf))),
 			schema.Prop("provider", schema.String("The id of the search provider, needed only where there are several.")),
-		))),
+		)))),
 		Output: tool.Output{Render: renderSearch, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("answer", schema.String("An answer in words, or empty."), schema.Required),
 			schema.Prop("results", schema.Array("The pages, the best first.", schema.Object(
