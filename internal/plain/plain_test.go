@@ -57,6 +57,22 @@ func TestName(t *testing.T) {
 	}
 }
 
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain é 漢\n\tx":       "plain é 漢\n\tx",
+		"a\x1b[2Jb\x00\x7f":    `a\x1b[2Jb\x00\x7f`,
+		"a\r\nb":               `a\r` + "\nb",
+		"\u202ea\u200b\ufe0f":  "<U+202E>a<U+200B><U+FE0F>",
+		"a\u00a0b\u2028\u0085": "a<U+00A0>b<U+2028><U+0085>",
+		"\U000e0041\xff":       "<U+E0041>\ufffd",
+	} {
+		got := plain.Visible(in)
+		if got != want || plain.Visible(got) != got || plain.Terminal(got) != got {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestTerminal(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"plain":       {"a\tb\nc", "a\tb\nc"},

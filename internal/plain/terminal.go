@@ -1,7 +1,9 @@
 package plain
 
 import (
+	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -110,4 +112,39 @@ func controlString(s string) int {
 		}
 	}
 	return len(s)
+}
+
+// Visible returns s with everything that a screen would act on or not show in
+// words, for what a person is to judge as it is: \x1b for a control character,
+// <U+202E> for what is invisible, changes a direction or looks like a space.
+// Newlines and tabs stay; what was replaced cannot be told from the same words in
+// the text.
+func Visible(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if strings.IndexFunc(s, hides) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !hides(r):
+			b.WriteRune(r)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		}
+	}
+	return b.String()
+}
+
+// hides reports whether Visible says a character in words.
+func hides(r rune) bool {
+	switch r {
+	case '\n', '\t', ' ':
+		return false
+	}
+	return invisible(r) || unicode.IsSpace(r)
 }

@@ -71,11 +71,28 @@ func resultLines(c *tool.Card, width int) []line {
 	case c.Search != nil:
 		return searchLines(c.Search, width)
 	case c.Read != nil:
-		return []line{{dim, plain.Line(fmt.Sprintf("%s: %d of %d lines", c.Read.Path, len(c.Read.Lines), c.Read.TotalLines), width)}}
+		return []line{{dim, plain.Line(readText(c.Read), width)}}
 	case c.Web != nil:
 		return webLines(c.Web, width)
 	}
 	return block(blocksText(c.Generic.Content), dim, width, shownLines)
+}
+
+// readText is how much of a file was read; of one that has no lines, as an image
+// has none, the name alone.
+func readText(r *tool.ReadCard) string {
+	if r.TotalLines == 0 {
+		return r.Path
+	}
+	return fmt.Sprintf("%s: %d of %s", r.Path, len(r.Lines), counted(r.TotalLines, "line"))
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func terminalLines(t *tool.TerminalCard, width int) []line {
@@ -163,7 +180,7 @@ func block(text, style string, width, most int) []line {
 	}
 	add(head)
 	if cut > 0 {
-		out = append(out, line{dim, fmt.Sprintf("… %d lines …", cut)})
+		out = append(out, line{dim, fmt.Sprintf("… %s …", counted(cut, "line"))})
 		add(tail)
 	}
 	return out

@@ -14,7 +14,7 @@ func diffLines(d *tool.DiffCard, width, most int) []line {
 	var out []line
 	for i, f := range d.Diffs {
 		if i == shownItems {
-			out = append(out, line{dim, fmt.Sprintf("… and %d more files", len(d.Diffs)-i)})
+			out = append(out, line{dim, "… and " + counted(len(d.Diffs)-i, "more file")})
 			break
 		}
 		out = append(out, fileDiff(f, width, most)...)
@@ -25,7 +25,7 @@ func diffLines(d *tool.DiffCard, width, most int) []line {
 func fileDiff(f tool.FileDiff, width, most int) []line {
 	if f.OldText == nil {
 		rows := rowsOf(f.NewText)
-		out := []line{{bold, plain.Line(fmt.Sprintf("%s (new, %d lines)", f.Path, len(rows)), width)}}
+		out := []line{{bold, plain.Line(fmt.Sprintf("%s (new, %s)", plain.Visible(f.Path), counted(len(rows), "line")), width)}}
 		return append(out, marked(rows, "+", green, width, most)...)
 	}
 	was, is := rowsOf(*f.OldText), rowsOf(f.NewText)
@@ -38,17 +38,18 @@ func fileDiff(f tool.FileDiff, width, most int) []line {
 		same++
 	}
 	was, is = was[from:len(was)-same], is[from:len(is)-same]
-	where := fmt.Sprintf("%s:%d (-%d +%d lines)", f.Path, from+1, len(was), len(is))
+	where := fmt.Sprintf("%s:%d (-%d +%d lines)", plain.Visible(f.Path), from+1, len(was), len(is))
 	if len(was)+len(is) == 0 {
-		where = f.Path + " (unchanged)"
+		where = plain.Visible(f.Path) + " (unchanged)"
 	}
 	out := []line{{bold, plain.Line(where, width)}}
 	out = append(out, marked(was, "-", red, width, most/2)...)
 	return append(out, marked(is, "+", green, width, most/2)...)
 }
 
+// rowsOf are the lines of a text, with everything in them to be seen.
 func rowsOf(text string) []string {
-	text = strings.TrimSuffix(plain.Terminal(text), "\n")
+	text = strings.TrimSuffix(plain.Visible(text), "\n")
 	if text == "" {
 		return nil
 	}
@@ -59,7 +60,7 @@ func marked(rows []string, mark, style string, width, most int) []line {
 	var out []line
 	for i, r := range rows {
 		if i == most-1 && len(rows) > most {
-			out = append(out, line{dim, fmt.Sprintf("%s … %d more lines", mark, len(rows)-i)})
+			out = append(out, line{dim, mark + " … " + counted(len(rows)-i, "more line")})
 			break
 		}
 		out = append(out, line{style, mark + " " + fit(r, width-2)})

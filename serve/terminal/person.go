@@ -11,6 +11,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/tool"
 	"github.com/dsh-go/dsh/toolbox/ask"
 )
 
@@ -56,13 +57,13 @@ func (p *Person) Approve(ctx context.Context, q permission.Question) (permission
 	defer end()
 	who := "the model"
 	if q.Mount != "" {
-		who = "temporary plugin " + plain.Line(q.Mount, limits.Name+20)
+		who = "temporary plugin " + plain.Line(plain.Visible(q.Mount), limits.Name+20)
 	}
-	p.view.lines(line{yellow, fmt.Sprintf("? %s wants to: %s", who, plain.Line(q.Summary, limits.ErrorText))})
+	p.view.lines(line{yellow, fmt.Sprintf("? %s wants to: %s", who, plain.Line(plain.Visible(q.Summary), limits.ErrorText))})
 	cut := p.view.detail(q, shownCode)
 	choices := "[y]es"
 	if q.Remember != "" {
-		choices += ", [s] yes and for this session: " + plain.Line(q.Remember, limits.Preview)
+		choices += ", [s] yes and for this session: " + plain.Line(plain.Visible(q.Remember), limits.ErrorText)
 	}
 	choices += ", [n]o (n and a reason tells the model why), [q] no and stop"
 	if cut {
@@ -164,28 +165,49 @@ func (v *View) prompt(text string) {
 	_, _ = v.o.Out.Write([]byte(v.styled(line{bold, text}))) // nobody can be told
 }
 
-// detail shows what a question is about, and says whether some of it was left out.
+// detail shows what a question is about, with everything in it to be seen, and says
+// whether some of it was left out.
 func (v *View) detail(q permission.Question, most int) (cut bool) {
-	var shown []line
-	count := func(text string) int { return strings.Count(strings.Trim(text, "\n"), "\n") + 1 }
+	text, width := plain.Visible(q.Detail), v.o.Width-4
+	cut = count(text) > most || wide(text, width)
+	var diffs []tool.FileDiff
 	if q.Card != nil && q.Card.Diff != nil {
-		shown = diffLines(q.Card.Diff, v.o.Width-4, most)
-		for _, d := range q.Card.Diff.Diffs {
-			cut = cut || count(d.NewText) > most/2 || d.OldText != nil && count(*d.OldText) > most/2
+		diffs = q.Card.Diff.Diffs
+		cut = cut || len(diffs) > shownItems
+	}
+	for _, d := range diffs {
+		texts := []string{d.NewText}
+		if d.OldText != nil {
+			texts = append(texts, *d.OldText)
+		}
+		for _, t := range texts {
+			cut = cut || count(t) > most/2 || wide(plain.Visible(t), width-2)
 		}
 	}
-	width := v.o.Width - 4
-	for row := range strings.SplitSeq(q.Detail, "\n") {
-		cut = cut || len(row) > width
+	if most > shownCode {
+		width = math.MaxInt32 / 2
 	}
-	if cut && most > shownCode {
-		width = math.MaxInt32
+	var shown []line
+	if len(diffs) > 0 {
+		shown = diffLines(q.Card.Diff, width, most)
 	}
-	shown = append(shown, block(q.Detail, "", width, most)...)
+	shown = append(shown, block(text, "", width, most)...)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.indented(shown)
-	return cut || count(q.Detail) > most
+	return cut
+}
+
+func count(text string) int { return strings.Count(strings.Trim(text, "\n"), "\n") + 1 }
+
+// wide reports whether a line of a text is cut at a width.
+func wide(text string, width int) bool {
+	for row := range strings.SplitSeq(text, "\n") {
+		if len(row)+3*strings.Count(row, "\t") > width {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *View) question(q ask.Question) {

@@ -80,7 +80,7 @@ you:
 do it
 I try.
 ● shell
-denied (user): run rm — not now
+denied (user): run <U+202E>rm — not now
     Error: denied
     forged
 I may not.
@@ -133,6 +133,10 @@ func TestCards(t *testing.T) {
 		{"search", nil, &tool.Card{Search: &tool.SearchCard{Shape: tool.ShapePaths, Total: 30, Paths: []string{"x", "y"}}}, []string{"● search", "    x", "    … and 28 more"}, ""},
 		{"nothing", nil, &tool.Card{Search: &tool.SearchCard{Shape: tool.ShapePaths}}, []string{"nothing found"}, "more"},
 		{"read", nil, &tool.Card{Read: &tool.ReadCard{Path: "c.go", TotalLines: 7}}, []string{"    c.go: 0 of 7 lines"}, ""},
+		{"image", nil, &tool.Card{Read: &tool.ReadCard{Path: "i.png"}}, []string{"    i.png\n"}, "lines"},
+		{"oneLine", &tool.Card{Diff: &tool.DiffCard{Diffs: []tool.FileDiff{{Path: "b.go", NewText: "x\n"}}}}, nil, []string{"b.go (new, 1 line)"}, ""},
+		{"hidden", &tool.Card{Diff: &tool.DiffCard{Diffs: []tool.FileDiff{{Path: "b\u202e.go", OldText: ptr("a\n"), NewText: "a\r\u200b\x1b[8m\n"}}}}, nil,
+			[]string{"b<U+202E>.go:1", `+ a\r<U+200B>\x1b[8m`}, ""},
 		{"fetch", nil, &tool.Card{Web: &tool.WebCard{Kind: tool.WebFetch, Status: 404, Title: "gone"}}, []string{"    404 gone"}, ""},
 		{"web", nil, &tool.Card{Web: &tool.WebCard{Kind: tool.WebSearch, Results: []tool.WebResult{{Title: "T", URL: "u"}}}}, []string{"    T — u"}, ""},
 		{"generic", &tool.Card{Generic: &tool.GenericCard{Title: "Mount", Kind: tool.KindExecute, RawInput: []byte(`{"code":"x"}`)}},
@@ -175,7 +179,7 @@ func TestApprove(t *testing.T) {
 		want        permission.Answer
 		shows       string
 	}{
-		{"yes", "y\n", permission.Answer{Allow: true}, "temporary plugin dyn-1 (counter) wants to: mount counter"},
+		{"yes", "y\n", permission.Answer{Allow: true}, "temporary plugin dyn-1 (counter) wants to: mount \\x1b[2Jcounter"},
 		{"session", "maybe\ns\n", permission.Answer{Allow: true, Remember: true}, "for this session: mount"},
 		{"no", "n use the other\n", permission.Answer{Reason: "use the other"}, ""},
 		{"stop", "q\n", permission.Answer{Stop: true}, ""},
@@ -191,6 +195,23 @@ func TestApprove(t *testing.T) {
 				t.Errorf("%+v, %v:\n%s", got, err, out)
 			}
 		})
+	}
+}
+
+// TestApproveShowsHidden: what a screen does not show is said in words, in the
+// question, in the whole, and in the rule that is offered.
+func TestApproveShowsHidden(t *testing.T) {
+	p, out := person(t, "v\nn\n")
+	long := "say \u2066" + strings.Repeat("x", 200) + "\x1b[8m&& evil"
+	q := permission.Question{Summary: "run \u202eecho", Detail: "echo \x1b[8mhi\x07\u00a0rm", Remember: "bash(a\u200bb)",
+		Card: &tool.Card{Diff: &tool.DiffCard{Diffs: []tool.FileDiff{{Path: "a.sh", NewText: long}}}}}
+	if _, err := p.Approve(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"run <U+202E>echo", `echo \x1b[8mhi\x07<U+00A0>rm`, "bash(a<U+200B>b)", "say <U+2066>", `\x1b[8m&& evil`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
 	}
 }
 

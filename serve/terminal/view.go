@@ -251,7 +251,7 @@ func (v *View) call(p session.Call) {
 	if v.o.Cards != nil {
 		card = v.o.Cards.Call(p.Name, p.Arguments)
 	}
-	v.print(line{cyan, "● " + plain.Line(titleOf(plain.Name(p.Name), card), v.o.Width-2)})
+	v.print(line{cyan, "● " + plain.Line(plain.Visible(titleOf(plain.Name(p.Name), card)), v.o.Width-2)})
 	v.indented(callLines(card, v.o.Width-4))
 	if v.o.Live {
 		v.draw("  runs", true)
@@ -299,7 +299,7 @@ func (v *View) decided(p session.ApprovalDecided) {
 		text += " (" + plain.Name(p.Source) + ")"
 	}
 	if q.Summary != "" {
-		text += ": " + plain.Line(q.Summary, limits.Preview)
+		text += ": " + plain.Line(plain.Visible(q.Summary), limits.Preview)
 	}
 	if p.Reason != "" {
 		text += " — " + plain.Line(p.Reason, limits.ErrorText)
