@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/schema"
@@ -262,8 +263,19 @@ func (r *Registry) unknown(name string, s *Scope) error {
 	message := "unknown tool " + quote(name)
 	if note := r.gone.lookup(name, s); note != "" {
 		message += " — " + note
+	} else if near := r.nearest(name, s); near != "" {
+		message += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return &Error{Name: "UnknownToolError", Code: CodeUnknownTool, Message: message}
+}
+
+// nearest is the tool that a scope sees and that a name was most likely meant to be.
+func (r *Registry) nearest(name string, s *Scope) string {
+	var names []string
+	for _, v := range r.List(s) {
+		names = append(names, v.Name)
+	}
+	return plain.Nearest(name, names)
 }
 
 var (

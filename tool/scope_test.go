@@ -90,6 +90,16 @@ func TestRestrict(t *testing.T) {
 	if got := text(w.r.Execute(w.ctx(), Call{Name: "a", Scope: agent})); got != `Error: unknown tool "a"` {
 		t.Errorf("a masked tool can be called: %s", got)
 	}
+	for name, want := range map[string]string{
+		"min":  `Error: unknown tool "min"; did you mean "mine"?`,
+		"Mine": `Error: unknown tool "Mine"; did you mean "mine"?`,
+		"mint": `Error: unknown tool "mint"; did you mean "mine"?`,
+		"most": `Error: unknown tool "most"`,
+	} {
+		if got := text(w.r.Execute(w.ctx(), Call{Name: name, Scope: agent})); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
 	w.must(hs[1].Dispose(w.ctx()))
 	check(agent, "b", "c", "d", "mine")
 	w.dispose(f)

@@ -143,7 +143,7 @@ func (t *tools) current(ctx context.Context, doing, path, demanded string) error
 
 func (t *tools) unread(doing, path string) string {
 	shown := strconv.Quote(t.shown(path))
-	return doing + " " + shown + ": the file is there and was not read in this session, so nothing was changed. Read it with the tool read, then " + doing + " it."
+	return doing + " " + shown + ": the file is there and was not read in this session, or not since it was resumed, so nothing was changed. Read it with the tool read, then " + doing + " it."
 }
 
 func (t *tools) stale(doing, path string) string {
