@@ -267,8 +267,8 @@ const (
 
 // Tools that models call: shell, web, todo, questions.
 const (
-	ShellLive      = 200 * time.Millisecond // between two pieces of live output
-	ShellWaitMax   = 600 * time.Second      // for the end of a task, in task_output
+	ShellLive      = 200 * time.Millisecond // between two pieces of live output; for what comes with a task's first
+	ShellWaitMax   = 600 * time.Second      // for output of a task or its end, in task_output
 	ShellKillWait  = 5 * time.Second        // for the end of what task_kill stops
 	WebWindow      = 20_000                 // characters of a page in one answer, unless the call says
 	WebWindowMin   = 500

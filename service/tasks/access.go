@@ -67,6 +67,28 @@ func (r *Tasks) Wait(ctx context.Context, s *tool.Scope, id string) (Info, error
 	return r.infoOf(t), err
 }
 
+// WaitOutput waits until there is something that Output gives, or the task has ended
+// and Ended has been called. When ctx ends first, it returns the error of ctx.
+func (r *Tasks) WaitOutput(ctx context.Context, s *tool.Scope, id string) error {
+	t, err := r.find(s, id)
+	if err != nil {
+		return err
+	}
+	for {
+		added, closed := t.out.more(nil)
+		if added == nil && !closed {
+			return nil
+		}
+		select {
+		case <-added: // nil: it ends
+		case <-t.done:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("wait for output of task %s: %w", id, context.Cause(ctx))
+		}
+	}
+}
+
 func (r *Tasks) infoOf(t *task) Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,6 +18,7 @@ type buffer struct {
 	total  int64 // bytes ever written
 	read   map[*cordis.Fiber]int64
 	closed bool
+	added  chan struct{} // closed when there is more, or the end; nil: nobody waits
 }
 
 var _ io.Writer = (*buffer)(nil)
@@ -30,6 +31,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	b.total += int64(len(p))
+	defer b.tell()
 	whole := len(p)
 	if len(p) > limits.TaskOutput {
 		p = p[len(p)-limits.TaskOutput:]
@@ -46,7 +48,31 @@ func (b *buffer) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	b.tell()
 	b.kept = slices.Clone(b.kept[max(0, len(b.kept)-limits.TaskOutput):]) // nothing will be added
+}
+
+// tell tells those who wait that there is more. mu is held.
+func (b *buffer) tell() {
+	if b.added != nil {
+		close(b.added)
+		b.added = nil
+	}
+}
+
+// more gives nil if there is something that a reader has not got, or the output has
+// ended, as closed says; else what is closed when that may have changed.
+func (b *buffer) more(reader *cordis.Fiber) (added <-chan struct{}, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	unread := b.kept[max(0, len(b.kept)-int(b.total-b.read[reader])):]
+	if b.closed || len(unread) > torn(unread) {
+		return nil, b.closed
+	}
+	if b.added == nil {
+		b.added = make(chan struct{})
+	}
+	return b.added, false
 }
 
 // take gives what a reader has not got, how many bytes follow, and how many

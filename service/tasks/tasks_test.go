@@ -195,6 +195,50 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestWaitOutput: a wait ends with what was written and not read, with the end, or
+// with its context.
+func TestWaitOutput(t *testing.T) {
+	w := newWorld(t)
+	scope := tool.NewScope("a", nil)
+	c, _ := w.owner(scope)
+	n := newWork()
+	told := false
+	i := w.start(c, n, func(Info) { told = true })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.tasks.WaitOutput(ctx, scope, i.ID); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_, _ = n.out.Write([]byte("a\xe2\x82"))
+	if err := w.tasks.WaitOutput(t.Context(), scope, i.ID); err != nil {
+		t.Error(err)
+	}
+	if o, err := w.tasks.Output(scope, i.ID); err != nil || o.Text != "a" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	// The beginning of a character is nothing to read.
+	if err := w.tasks.WaitOutput(ctx, scope, i.ID); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	waited := make(chan error)
+	go func() { waited <- w.tasks.WaitOutput(t.Context(), scope, i.ID) }()
+	_, _ = n.out.Write([]byte("\xac"))
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if o, err := w.tasks.Output(scope, i.ID); err != nil || o.Text != "€" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	go func() { waited <- w.tasks.WaitOutput(t.Context(), scope, i.ID) }()
+	n.finish(Completed, "")
+	if err := <-waited; err != nil || !told {
+		t.Errorf("%v, told %v", err, told)
+	}
+	if err := w.tasks.WaitOutput(t.Context(), scope, "t9"); err == nil {
+		t.Error("waited for a task that there is not")
+	}
+}
+
 func TestScopesAreApart(t *testing.T) {
 	w := newWorld(t)
 	above := tool.NewScope("above", nil)

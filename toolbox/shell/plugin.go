@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -104,7 +105,8 @@ func (s *shell) notify(a *agent.Agent, info tasks.Info) {
 	if a == nil {
 		return
 	}
-	if err := a.Inject("tasks", notice(info)); err != nil {
+	err := a.Inject("tasks", notice(info))
+	if err != nil && !errors.Is(err, agent.ErrClosed) { // an agent that has gone needs no telling
 		s.c.Logger("shell").Warn("an agent could not be told of the end of its task", "task", info.ID, "error", err)
 	}
 }

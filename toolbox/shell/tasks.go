@@ -107,7 +107,7 @@ func (s *shell) outputTool() *tool.Definition {
 		Annotations: &tool.Annotations{ReadOnly: &yes, Idempotent: &no, OpenWorld: &no},
 		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("task_id", schema.String("The id of the task, such as t1."), schema.Required),
-			schema.Prop("wait_ms", schema.Integer(fmt.Sprintf("How many milliseconds to wait for its end, 0 to %d.", limits.ShellWaitMax.Milliseconds())),
+			schema.Prop("wait_ms", schema.Integer(fmt.Sprintf("How many milliseconds to wait, at most, for new output or the end, 0 to %d.", limits.ShellWaitMax.Milliseconds())),
 				schema.Default(lossless.Int(0))),
 		)))),
 		Output: tool.Output{Render: renderOutput, Schema: schema.Must(schema.Output(properties(
@@ -127,7 +127,7 @@ func (s *shell) outputTool() *tool.Definition {
 			if most := limits.ShellWaitMax.Milliseconds(); a.WaitMs < 0 || int64(a.WaitMs) > most {
 				return tool.Outcome{}, fmt.Errorf("wait_ms is %d; it must be from 0 to %d", a.WaitMs, most)
 			}
-			if err := s.await(ctx, a.ID, time.Duration(a.WaitMs)*time.Millisecond, nil); err != nil {
+			if err := s.await(ctx, a.ID, time.Duration(a.WaitMs)*time.Millisecond, s.news); err != nil {
 				return tool.Outcome{}, err
 			}
 			o, err := s.tasks.Output(s.scope, a.ID)
@@ -139,19 +139,27 @@ func (s *shell) outputTool() *tool.Definition {
 	}
 }
 
-// await waits for the end of a task, at most for limit, after it has called act.
-// That the time is up is no error. The caller tells the end, unless ctx has ended.
-func (s *shell) await(ctx context.Context, id string, limit time.Duration, act func()) error {
+// news waits for new output of a task, and a moment for what comes with it, or for
+// the end. Whatever it finds is looked at afterwards.
+func (s *shell) news(ctx context.Context, id string) {
+	if err := s.tasks.WaitOutput(ctx, s.scope, id); err != nil {
+		return
+	}
+	moment, cancel := context.WithTimeout(ctx, limits.ShellLive)
+	defer cancel()
+	_, _ = s.tasks.Wait(moment, s.scope, id)
+}
+
+// await waits for a task that runs with wait, at most for limit. That the time is up
+// is no error. The caller tells the end, unless ctx has ended.
+func (s *shell) await(ctx context.Context, id string, limit time.Duration, wait func(context.Context, string)) error {
 	info, err := s.tasks.Get(s.scope, id)
 	if err != nil || info.Status != tasks.Running || limit == 0 {
 		return err
 	}
 	s.watch(id)
-	if act != nil {
-		act()
-	}
 	in, cancel := context.WithTimeout(ctx, limit)
-	_, _ = s.tasks.Wait(in, s.scope, id) // whatever it is, it is looked at below
+	wait(in, id)
 	cancel()
 	s.unwatch(id)
 	if ctx.Err() == nil {
@@ -263,7 +271,8 @@ func (s *shell) killTool() *tool.Definition {
 		Output: tool.Output{Render: renderKill, Schema: schema.Must(schema.Output(properties(
 			schema.Prop("had_ended", schema.Boolean("Whether it had ended before."), schema.Required),
 		)))},
-		ConcurrencySafe: func(context.Context, lossless.Text) bool { return true },
+		// What follows it in a step sees the task ended, so it does not overlap.
+		ConcurrencySafe: func(context.Context, lossless.Text) bool { return false },
 		PresentCall:     presentTask("Kill task ", tool.KindExecute),
 		Execute: func(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {
 			a, err := readTask(exec.Arguments)
@@ -271,7 +280,11 @@ func (s *shell) killTool() *tool.Definition {
 				return tool.Outcome{}, err
 			}
 			had := true
-			kill := func() { killed, err := s.tasks.Kill(s.scope, a.ID); had = err != nil || !killed }
+			kill := func(ctx context.Context, id string) {
+				killed, err := s.tasks.Kill(s.scope, id)
+				had = err != nil || !killed
+				_, _ = s.tasks.Wait(ctx, s.scope, id) // whatever it is, it is looked at below
+			}
 			if err := s.await(ctx, a.ID, limits.ShellKillWait, kill); err != nil {
 				return tool.Outcome{}, err
 			}

@@ -75,13 +75,30 @@ func TestEndings(t *testing.T) {
 // by no message besides.
 func TestWaitTellsTheEnd(t *testing.T) {
 	r := newRig(t)
-	r.background("t1", "sleep 0.2; echo done")
+	r.background("t1", "sleep 0.2")
 	got := times(text(r.call("task_output", `{"task_id":"t1","wait_ms":30000}`)))
-	if got != "Task t1 (completed, exit code 0, after TIME): sleep 0.2; echo done\n\ndone" {
+	if got != "Task t1 (completed, exit code 0, after TIME): sleep 0.2\n\n(no new output)" {
 		t.Error(got)
 	}
 	if told := r.told(); told != nil {
 		t.Errorf("told %q", told)
+	}
+}
+
+// TestWaitForOutput: who waits for a task that does not end gets what it writes when
+// it writes it.
+func TestWaitForOutput(t *testing.T) {
+	r := newRig(t)
+	r.background("t1", "echo up; until [ -e go ]; do sleep 0.02; done; echo asked; sleep 300")
+	const wait = `{"task_id":"t1","wait_ms":600000}`
+	if got := text(r.call("task_output", wait)); !strings.HasPrefix(got, "Task t1 (running for ") || !strings.HasSuffix(got, "\n\nup") {
+		t.Error(got)
+	}
+	answer := make(chan string)
+	go func() { answer <- text(r.call("task_output", wait)) }()
+	r.bash("touch go")
+	if got := <-answer; !strings.HasSuffix(got, "\n\nasked") {
+		t.Error(got)
 	}
 }
 
