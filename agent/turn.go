@@ -83,6 +83,7 @@ type turn struct {
 	a          *Agent
 	n          int
 	step       int
+	from       int64             // seq of turn/start
 	stepFrom   int64             // seq of the last step/start
 	calledFrom int64             // that of the last step that called tools; -1: none
 	cut        bool              // an answer was cut
@@ -100,9 +101,11 @@ func (t *turn) run(ctx context.Context) (session.EndReason, error) {
 		}
 	}
 	t.n = log.Turn().Turn + 1
-	if _, err := log.Append(session.TurnStart{Turn: t.n}); err != nil {
+	started, err := log.Append(session.TurnStart{Turn: t.n})
+	if err != nil {
 		return session.EndReason{}, err
 	}
+	t.from = started[0].Seq
 	for {
 		entry, err := t.boundary(ctx)
 		if err != nil {
@@ -137,7 +140,8 @@ func (t *turn) run(ctx context.Context) (session.EndReason, error) {
 // nothingSaid is the detail of a turn that ended without a step.
 const nothingSaid = "nothing was said"
 
-// completed is how the turn ends by itself.
+// completed is how the turn ends by itself: as denied where an act of the last step
+// with calls was.
 func (t *turn) completed() (session.EndReason, error) {
 	if t.cut {
 		return session.EndReason{Kind: session.EndMaxTokens}, nil
@@ -147,30 +151,12 @@ func (t *turn) completed() (session.EndReason, error) {
 	}
 	end, denied, err := t.denied(t.calledFrom, "")
 	if !denied && err == nil {
-		end = session.EndReason{Kind: session.EndCompleted}
+		return session.EndReason{Kind: session.EndCompleted}, nil
+	}
+	if err == nil {
+		end.Detail, err = t.denials()
 	}
 	return end, err
-}
-
-// scopeStop is the scope of a denial by which the person ends the turn.
-const scopeStop = "stop"
-
-// denied says whether an act was denied since an event, in the scope if one is
-// given, and how a turn ends at that.
-func (t *turn) denied(from int64, scope string) (session.EndReason, bool, error) {
-	for _, e := range t.a.session.Events(from) {
-		if e.Type != session.TypeApprovalDecided {
-			continue
-		}
-		p, err := e.Payload()
-		if err != nil {
-			return session.EndReason{}, false, err
-		}
-		if d := p.(session.ApprovalDecided); d.Decision == "deny" && (scope == "" || d.Scope == scope) {
-			return session.EndReason{Kind: session.EndDenied, Detail: plain.Cut(d.Reason, limits.ErrorText)}, true, nil
-		}
-	}
-	return session.EndReason{}, false, nil
 }
 
 // boundary is what comes before a step: limits, the inbox, the runtime context,
