@@ -8,6 +8,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/catalog"
+	"github.com/dsh-go/dsh/selfmod/mount"
 )
 
 const (
@@ -77,7 +78,11 @@ func configured(info cordis.ServiceInfo) string {
 }
 
 func uncatalogued(info cordis.ServiceInfo) string {
-	line := fmt.Sprintf("- %s (provided by %s, no catalog entry)", plain.Name(info.Name), plain.Name(info.Owner.Name()))
+	why := "not for plugins"
+	if _, ok := info.Value.(*mount.Service); ok {
+		why = "no catalog entry"
+	}
+	line := fmt.Sprintf("- %s (provided by %s, %s)", plain.Name(info.Name), plain.Name(info.Owner.Name()), why)
 	if m := memberList(info, rowMembers); m != "" {
 		line += "\n" + indent + m
 	}

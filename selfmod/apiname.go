@@ -2,6 +2,7 @@ package selfmod
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ const typeByName = `cordis_inspect what:"api" with a type's name shows it`
 
 // apiOne is everything about one thing that plugins can use: a service, a
 // member of one, a type, or a member of ctx.
-func (t *toolset) apiOne(name string) (string, error) {
+func (t *toolset) apiOne(name string, before seen) (string, error) {
 	key, _, _ := strings.Cut(name, "(") // as it is called: fs.readText(path)
 	key = strings.TrimSpace(key)
 	if key == ctxName {
@@ -40,13 +41,13 @@ func (t *toolset) apiOne(name string) (string, error) {
 	live := t.provided()
 	info, running := live[service]
 	if s, ok := catalog.LookupService(service); ok {
-		return apiService(s, member, info, running)
+		return apiService(s, member, info, running, before)
 	}
 	if running {
 		return apiUncatalogued(info, member)
 	}
 	if typ, ok := catalog.LookupType(service); ok { // or a member of its objects
-		return apiType(typ), nil
+		return apiType(typ, before), nil
 	}
 	if _, ok := catalog.LookupEvent(key); ok {
 		return "", fmt.Errorf("%q is an event%s", plain.Name(key), nameNot(key))
@@ -78,7 +79,7 @@ func apiKey(verb string) string {
 	return verb
 }
 
-func apiService(s *catalog.Service, member string, info cordis.ServiceInfo, running bool) (string, error) {
+func apiService(s *catalog.Service, member string, info cordis.ServiceInfo, running bool, before seen) (string, error) {
 	if !running {
 		return "", fmt.Errorf("catalogued service %q is not running: nothing provides it in this process now, and a plugin that requires it stays pending", s.Key)
 	}
@@ -91,7 +92,7 @@ func apiService(s *catalog.Service, member string, info cordis.ServiceInfo, runn
 		}
 		methods = []catalog.Method{*m}
 	}
-	return serviceText(s, methods, member, configured(info)), nil
+	return serviceText(s, methods, member, configured(info), before), nil
 }
 
 func methodNames(methods []catalog.Method) []string {
@@ -105,7 +106,7 @@ func methodNames(methods []catalog.Method) []string {
 // serviceText is a service, or one method of it, in at most limits.ReportName
 // characters. What it leaves out, in this order: the docs of types, docs of
 // methods behind their first sentence, types.
-func serviceText(s *catalog.Service, methods []catalog.Method, member, now string) string {
+func serviceText(s *catalog.Service, methods []catalog.Method, member, now string, before seen) string {
 	const note = 250 // for the line that says which docs are cut
 	var head page
 	if member == "" {
@@ -124,7 +125,7 @@ func serviceText(s *catalog.Service, methods []catalog.Method, member, now strin
 		docsSize += full[i].size
 		least += short[i].size
 	}
-	types := catalog.Closure(signatures...)
+	types := before.unseen(catalog.Closure(signatures...))
 	form := fullShape
 	if docsSize+shapesSize(form, types) > limits.ReportName {
 		form = shortShape
@@ -142,7 +143,7 @@ func serviceText(s *catalog.Service, methods []catalog.Method, member, now strin
 	for i := range full {
 		head.add(full[i].lines...)
 	}
-	shapes(&head, limits.ReportName-head.size, form, types, typeByName)
+	maps.Copy(before, shapes(&head, limits.ReportName-head.size, form, types, typeByName))
 	return head.text(limits.ReportName)
 }
 
@@ -197,16 +198,17 @@ func restOf(doc, summary string) string {
 }
 
 // apiType is one type, and those that it mentions.
-func apiType(t *catalog.Type) string {
+func apiType(t *catalog.Type, before seen) string {
 	var p page
+	before[t.Name] = true
 	p.add("## api: " + t.Name)
 	p.indented(t.Declaration)
 	texts := []string{t.Short}
 	for _, m := range t.Methods {
 		texts = append(texts, m.Signature)
 	}
-	others := slices.DeleteFunc(catalog.Closure(texts...), func(o catalog.Type) bool { return o.Name == t.Name })
-	shapes(&p, limits.ReportName-p.size, shortShape, others, typeByName)
+	others := before.unseen(catalog.Closure(texts...))
+	maps.Copy(before, shapes(&p, limits.ReportName-p.size, shortShape, others, typeByName))
 	return p.text(limits.ReportName)
 }
 

@@ -2,6 +2,7 @@ package selfmod
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -48,7 +49,7 @@ func eventLine(e *catalog.Event) string {
 }
 
 // eventOne is everything about one event.
-func eventOne(name string) (string, error) {
+func eventOne(name string, before seen) (string, error) {
 	e, ok := catalog.LookupEvent(name)
 	if !ok {
 		names := make([]string, len(catalog.Events))
@@ -65,13 +66,13 @@ func eventOne(name string) (string, error) {
 	p.add("## event: "+e.Name, eventLine(e))
 	p.docs(restOf(e.Doc, e.Summary))
 	p.indented(e.Signature)
-	types := catalog.Closure(e.Signature)
+	types := before.unseen(catalog.Closure(e.Signature))
 	room := limits.ReportName - p.size - len(caution) - 1
 	form := fullShape
 	if shapesSize(form, types) > room {
 		form = shortShape
 	}
-	shapes(&p, room, form, types, typeByName)
+	maps.Copy(before, shapes(&p, room, form, types, typeByName))
 	if e.Mode == "waterfall" {
 		p.add(caution)
 	}

@@ -2,6 +2,7 @@ package selfmod
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,14 +37,19 @@ func (s section) text(max int) string {
 		lines = []string{s.empty}
 	}
 	const tail = 120 // for the line that says what is missing
+	left := 0
+	for _, line := range lines {
+		left += len(line) + 1
+	}
 	for i, line := range lines {
 		need := len(line) + 1
-		if room < need || i < len(lines)-1 && room < need+tail {
+		if left > room && room < need+tail {
 			fmt.Fprintf(&b, "\n(cut: %d more of %d; cordis_inspect what:%q shows this section alone, up to %d characters)", len(lines)-i, len(lines), s.what, limits.ReportAll)
 			break
 		}
 		b.WriteString("\n" + line)
 		room -= need
+		left -= need
 	}
 	for _, n := range s.notes {
 		b.WriteString("\n" + n)
@@ -224,7 +230,7 @@ func (t *toolset) reportOne(id string) (string, error) {
 		if fate := t.set.Fate(id); fate != "" {
 			text += "; it " + fate
 		}
-		return "", fmt.Errorf("%s", text)
+		return "", errors.New(text + t.called(id))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Temporary Plugin %s\n", m.ID)
@@ -248,6 +254,20 @@ func (t *toolset) reportOne(id string) (string, error) {
 	writeLast(&b, "last console lines", m.Lines(), 20)
 	head := plain.Cut(b.String(), limits.ReportName)
 	return head + "\nSource, as it was mounted:\n" + fence(m.Source), nil
+}
+
+// called says which temporary plugins have a name that was given for an id; "": none.
+func (t *toolset) called(name string) string {
+	var ids []string
+	for _, m := range t.set.List() {
+		if m.Name() == plain.Name(name) {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s has that name: give the id", listed(ids, rowList))
 }
 
 func names(raw []string) []string {

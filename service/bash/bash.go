@@ -220,9 +220,10 @@ type Run struct {
 	Shell string `json:"-"`
 }
 
-// RunIntent asks whether a command may start, after its request has been checked.
-// Deny makes run and start reject with BASH_DENIED and the reason; ask puts it to
-// a person. Also asked for the commands of the listener's own plugin.
+// RunIntent asks whether a command of the model's tools or of a plugin may start.
+// Its request has been checked. Deny makes run and start reject with BASH_DENIED
+// and the reason; ask puts it to a person. Also asked for the commands of the
+// listener's own plugin.
 var RunIntent = cordis.NewWaterfall[Run, tool.Decision]("bash/run-intent", cordis.ForPlugins())
 
 // Service is the key of the service; plugins that are mounted may inject it.

@@ -100,9 +100,11 @@ var (
 	// ReadIntent asks whether something may be read, listed, found or watched. It
 	// is not asked for each file that a listing or a search shows.
 	ReadIntent = cordis.NewWaterfall[Read, tool.Decision]("fs/read-intent", cordis.ForPlugins())
-	// WriteIntent asks whether a whole file may be written.
+	// WriteIntent asks whether a whole file may be written, by a tool of the model
+	// or by a plugin.
 	WriteIntent = cordis.NewWaterfall[Write, tool.Decision]("fs/write-intent", cordis.ForPlugins())
-	// EditIntent asks whether a part of a file may be replaced.
+	// EditIntent asks whether a part of a file may be replaced, by a tool of the
+	// model or by a plugin.
 	EditIntent = cordis.NewWaterfall[EditRequest, tool.Decision]("fs/edit-intent", cordis.ForPlugins())
 	// RemoveIntent asks whether something may be removed.
 	RemoveIntent = cordis.NewWaterfall[Removal, tool.Decision]("fs/remove-intent", cordis.ForPlugins())

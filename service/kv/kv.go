@@ -14,9 +14,9 @@ type KV interface {
 	Store(c *cordis.Context) ForPlugins
 }
 
-// ForPlugins is a small store of the plugin's own: nobody else sees it. It
-// keeps its values while the plugin is parked and runs again; when the plugin
-// is unmounted they are gone, and a new mount begins empty.
+// ForPlugins is a small store of the plugin's own, gone when it is unmounted:
+// nobody else sees it. It keeps its values while the plugin is parked and runs
+// again; a new mount begins empty.
 type ForPlugins interface {
 	// Get gives the value of a key, null if there is none.
 	//
