@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,22 @@ func TestSystemPrompt(t *testing.T) {
 		if diff := cmp.Diff(string(want), got); diff != "" {
 			t.Errorf("%s: run with -update after a change that is meant:\n%s", golden, diff)
 		}
+	}
+}
+
+// TestRuntimeContext: what the model is told of the place and the policy, in this order.
+func TestRuntimeContext(t *testing.T) {
+	s, dir := conversation{script: "steps: [{text: Hello.}]", mode: permission.Ask}.hold(t)
+	told, ok := s.LastNode(func(n session.Node) bool { return n.Message.Source.Kind == message.SourcePlugin })
+	if !ok {
+		t.Fatal("nothing was told")
+	}
+	got := regexp.MustCompile(`(?m)^(Platform|Date): .*`).ReplaceAllString(strings.ReplaceAll(told.Message.Text(), dir, "/project"), "$1: here")
+	want := "Current runtime context. This snapshot supersedes earlier runtime-context snapshots.\n\n" +
+		"Working folder: /project\nPlatform: here\nDate: here\n\n" +
+		"Permission: ask, and nobody can be asked: reading and commands that only read run; edits, fetches, mounts, mounted tools and other commands are denied."
+	if diff := cmp.Diff(want, strings.ReplaceAll(got, "\n\n\n", "\n\n")); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -30,6 +30,10 @@ import (
 //go:embed persona.md
 var persona string
 
+// permissionOrder puts what may happen after the environment, and before what
+// AGENTS.md says.
+const permissionOrder = -45
+
 // Options are what agents that work for a person are made of.
 type Options struct {
 	Services   Services
@@ -95,11 +99,12 @@ func Shown(o Options) []*cordis.Plugin {
 	return append(plugins, Tools(o)...)
 }
 
-// bind makes b the policy of the agent that it is mounted on.
+// bind makes b the policy of the agent that it is mounted on, and tells its model
+// of it.
 func bind(b permission.Binding) *cordis.Plugin {
 	return &cordis.Plugin{
 		Name:   "permission-binding",
-		Inject: cordis.Require(permission.Service.Name()),
+		Inject: cordis.Require(permission.Service.Name(), prompt.Service.Name()),
 		Apply: func(c *cordis.Context, _ any) error {
 			policy, err := permission.Service.Use(c)
 			if err != nil {
@@ -109,7 +114,16 @@ func bind(b permission.Binding) *cordis.Plugin {
 			if err != nil {
 				return fmt.Errorf("bind policy: %w", err)
 			}
-			_, err = c.Defer("binding", func(context.Context) error { release(); return nil })
+			if _, err = c.Defer("binding", func(context.Context) error { release(); return nil }); err != nil {
+				return err
+			}
+			parts, err := prompt.Service.Use(c)
+			if err != nil {
+				return err
+			}
+			_, err = parts.Context(c, prompt.Section{Name: "permission", Order: permissionOrder, Func: func(_ context.Context, v prompt.View) (string, error) {
+				return policy.Describe(v.Scope), nil
+			}})
 			return err
 		},
 	}
