@@ -80,7 +80,8 @@ func (p *process) tooEarly(c *call, f wire.Frame) bool {
 	if c.vm.ahead != c {
 		return false
 	}
-	c.early = &f
+	kept := f // a copy, so that no other Result is put on the heap
+	c.early = &kept
 	return true
 }
 
