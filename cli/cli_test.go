@@ -3,8 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,8 +24,34 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		os.Exit(runWorker())
 	}
+	if len(os.Args) > 1 && os.Args[1] == hiddenCommand {
+		os.Exit(beHidden(os.Args[2:]))
+	}
 	command.Program = os.Getenv("DSH_TEST_WORKER")
 	goleak.VerifyTestMain(m)
+}
+
+// hiddenCommand makes the test binary a process that has hidden its environment;
+// with an argument one that has not.
+const hiddenCommand = "__hidden"
+
+// beHidden starts itself again and opens a file by its descriptor, as the program
+// does, says how that went, and stays until its input ends.
+func beHidden(args []string) int {
+	if len(args) > 0 && args[0] == "child" {
+		return 0
+	}
+	if len(args) == 0 {
+		hideEnviron()
+	}
+	child := exec.Command("/proc/self/exe", hiddenCommand, "child")
+	err := child.Run()
+	if err == nil {
+		_, err = os.ReadDir("/proc/self/fd/")
+	}
+	fmt.Println("ready", err)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
 }
 
 // buffer is a stream that keeps what is written.

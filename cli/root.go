@@ -38,6 +38,7 @@ func Main() int {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		return runWorker() // before anything that a worker has no use for
 	}
+	hideEnviron()
 	// A client that has gone is an error of a write, not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
