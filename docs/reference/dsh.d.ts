@@ -134,9 +134,9 @@ declare namespace dsh {
     on(event: 'agent/inbox/inserted', listener: (inboxChange: AgentInboxChange) => void, options?: boolean | ListenOptions): Disposer;
     /** Tells that a turn is about to begin, or that the agent is idle again. */
     on(event: 'agent/status', listener: (statusChange: AgentStatusChange) => void, options?: boolean | ListenOptions): Disposer;
-    /** Asks whether a command may start, after its request has been checked. Deny makes run and start reject with BASH_DENIED and the reason; ask puts it to a person. Also asked for the commands of the listener's own plugin. */
+    /** Asks whether a command of the model's tools or of a plugin may start. Its request has been checked. Deny makes run and start reject with BASH_DENIED and the reason; ask puts it to a person. Also asked for the commands of the listener's own plugin. */
     on(event: 'bash/run-intent', listener: (run: Run, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
-    /** Asks whether a part of a file may be replaced. */
+    /** Asks whether a part of a file may be replaced, by a tool of the model or by a plugin. */
     on(event: 'fs/edit-intent', listener: (editRequest: EditRequest, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Asks whether a folder may be made. */
     on(event: 'fs/mkdir-intent', listener: (newFolder: NewFolder, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
@@ -146,7 +146,7 @@ declare namespace dsh {
     on(event: 'fs/read-intent', listener: (read: Read, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Asks whether something may be removed. */
     on(event: 'fs/remove-intent', listener: (removal: Removal, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
-    /** Asks whether a whole file may be written. */
+    /** Asks whether a whole file may be written, by a tool of the model or by a plugin. */
     on(event: 'fs/write-intent', listener: (write: Write, next: () => Promise<Decision>) => Decision | Promise<Decision>, options?: boolean | ListenOptions): Disposer;
     /** Makes the system prompt of its sections. Return next(), or a text of your own, which then is the system prompt. A plugin's listener that throws, is too late or returns no text is passed over. */
     on(event: 'prompt/assemble', listener: (draft: PromptDraft, next: () => Promise<string>) => string | Promise<string>, options?: boolean | ListenOptions): Disposer;
@@ -206,7 +206,7 @@ declare namespace dsh {
     bash: BashService;
     /** Reads, writes and watches files in the folders this program was started with (its roots; cordis_inspect names them). */
     fs: FsService;
-    /** A small store of the plugin's own: nobody else sees it. */
+    /** A small store of the plugin's own, gone when it is unmounted: nobody else sees it. */
     kv: KvService;
     /** Asks the model of your own agent single questions, outside of the conversation: without tools, and without what was said before. */
     llm: LlmService;
@@ -314,7 +314,7 @@ declare namespace dsh {
     watch(target: string | Target, callback: (changes: Change[]) => void, options?: WatchOptions): Promise<() => Promise<void>>;
   }
 
-  /** A small store of the plugin's own: nobody else sees it. It keeps its values while the plugin is parked and runs again; when the plugin is unmounted they are gone, and a new mount begins empty. */
+  /** A small store of the plugin's own, gone when it is unmounted: nobody else sees it. It keeps its values while the plugin is parked and runs again; a new mount begins empty. */
   interface KvService {
     /**
      * Gives the value of a key, null if there is none.
@@ -394,9 +394,9 @@ declare namespace dsh {
   interface PromptService {
     /** Adds a part to the system prompt. Give section a text that rarely changes: each change makes the provider read everything anew. It throws where the name is taken. */
     section(section: PromptSection): () => Promise<void>;
-    /** Adds a part to the runtime context, which is told as a message when it has changed: the place for what changes while the session goes on. It throws where the name of the section is taken. */
+    /** Adds a part to the runtime context, which is told as a message when it has changed: the place for what changes while the session goes on. Each change of a part costs the whole runtime context once more: no counters, no clock. It throws where the name of the section is taken. */
     context(section: PromptSection): () => Promise<void>;
-    /** Makes {{name}} stand for what value gives, in texts of sections and contexts. It throws where name is taken or is not of the form [a-z][a-z0-9_]*. */
+    /** Makes {{name}} stand for what value gives, in texts of sections and contexts, not in what render gives. It throws where name is taken or is not of the form [a-z][a-z0-9_]*. */
     variable(name: string, value: (view: PromptView) => string | Promise<string>): () => Promise<void>;
   }
 
