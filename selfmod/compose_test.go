@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // A chain of plugins works whatever the order in which they are mounted, and
@@ -148,4 +150,48 @@ func TestComposeFailures(t *testing.T) {
 	r.MountFails("return { name: 'x', apply(ctx) { ctx.provide('tools', {}) } }", "tools", "choose another name")
 	r.MountFails("return { name: 'x', apply(ctx) { ctx.provide('timer', {}) } }", "timer", "reserved")
 	r.MountFails("return { name: 'x', apply(ctx) { ctx.provide('own', ctx) } }", "Context", "never another context")
+}
+
+// TestNearServices: a plugin that waits for a service that nobody provides, and has
+// nearly the name of another, is told so; one that waits for a known one is not.
+func TestNearServices(t *testing.T) {
+	t.Parallel()
+	root := selfmodtest.New(t, selfmod.Config{})
+	root.Mount(`return { name: 'maker', apply(ctx) { ctx.provide('greeter', {}) } }`)
+	for _, tt := range []struct{ name, inject, near string }{
+		{"of_the_catalog", "promt", `Nothing provides "promt"; did you mean "prompt"?`},
+		{"of_a_plugin", "greetr", `Nothing provides "greetr"; did you mean "greeter"?`},
+		{"known_but_absent", "prompt", ""},
+		{"like_none", "quite_another", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := root.For(t)
+			code := `return { inject: ['tools', '` + tt.inject + `'], apply() {} }`
+			text := r.Works(r.Call("cordis_mount", map[string]string{"code": code}), "is pending", "missing services: "+tt.inject+";", tt.near)
+			if tt.near == "" && strings.Contains(text, "Nothing provides") {
+				t.Error(text)
+			}
+		})
+	}
+}
+
+// TestNameForID: who gives a plugin's name where its id is asked for is told the id.
+func TestNameForID(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	for _, name := range []string{"house-rules", "other", "other"} {
+		r.Mount(`return { name: '` + name + `', apply() {} }`)
+	}
+	for name, want := range map[string]string{
+		"house-rules": "; of that name: dyn-1 (give the id)", "other": "; of that name: dyn-2, dyn-3 (give the id)", "none": `what:"temporary")`,
+	} {
+		for _, res := range []*tool.Result{
+			r.Call("cordis_unmount", map[string]string{"id": name}),
+			r.Call("cordis_inspect", map[string]string{"what": "temporary", "name": name}),
+		} {
+			if text := r.Fails(res, `no temporary Plugin with id "`+name+`"`); !strings.HasSuffix(text, want) {
+				t.Error(text)
+			}
+		}
+	}
 }

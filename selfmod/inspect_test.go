@@ -187,7 +187,7 @@ func TestEveryName(t *testing.T) {
 }
 
 // TestSeveralNames: a list gives each within its own bound, and says what there
-// was no room for; one name that is not known is an error.
+// was no room for; a name that is not known has its error beside the others.
 func TestSeveralNames(t *testing.T) {
 	t.Parallel()
 	r := selfmodtest.New(t, selfmod.Config{})
@@ -209,10 +209,21 @@ func TestSeveralNames(t *testing.T) {
 		t.Errorf("with empty ones and one twice: %q", got)
 	}
 	long := ask("api", "fs, bash, web, timer, kv, log, tools")
-	if !strings.Contains(long, "(cut: there was no room for kv, log, tools;") || !strings.HasSuffix(long, "ask for the rest in a call of its own)") {
+	if !strings.Contains(long, "(cut: there was no room for tools;") || !strings.HasSuffix(long, "ask for the rest in a call of its own)") {
 		t.Errorf("it does not say what is missing: %s", long[len(long)-300:])
 	}
-	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": "kv, nothing_like_it"}), `no catalogued service named "nothing_like_it"`)
+	shapes := ask("api", "fs.readText, bash.run, fs.stat")
+	if n := strings.Count(shapes, "interface Target ") + strings.Count(shapes, "\n    Target {"); n != 1 {
+		t.Errorf("Target is shown %d times:\n%s", n, shapes)
+	}
+	mixed := ask("events", "fs/write-intent, tools/pre-exec, tools/change")
+	if got, want := headings(mixed), []string{"event: fs/write-intent", "event: tools/change"}; !slices.Equal(got, want) {
+		t.Errorf("beside a name that is not known: %q", got)
+	}
+	if !strings.Contains(mixed, "\n\nError: no catalogued event named \"tools/pre-exec\"; did you mean \"tools/pre-execute\"?\n\n") {
+		t.Errorf("no error of the name that is not known:\n%s", mixed)
+	}
+	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": "no_such, nothing_like_it"}), `no catalogued service named "no_such"`)
 	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": " , "}), `no catalogued service named`)
 	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "api", "name": "fs/read-intent"}), `"fs/read-intent" is an event; ask with what:"events" name:"fs/read-intent"`)
 }
@@ -226,10 +237,18 @@ func TestMembersOfMounts(t *testing.T) {
   ctx.provide('greeter', { hello(who) {}, add: (a, b) => a + b, count() {}, version: '1' })
   ctx.provide('answer', 42)
 } }`)
+	f, err := r.Root.Mount(&cordis.Plugin{Name: "go", Apply: func(c *cordis.Context, _ any) error {
+		_, err := c.Provide("of-go", 1)
+		return err
+	}}, nil)
+	if err != nil || f.Await(r.Context()) != nil {
+		t.Fatal(err)
+	}
 	api := r.Inspect("api", "")
 	for _, want := range []string{
 		"\n- answer (provided by maker, no catalog entry)\n- greeter",
 		"\n- greeter (provided by maker, no catalog entry)\n    ",
+		"\n- of-go (provided by go, not for plugins)\n",
 		"hello(1 parameter)", "add(2 parameters)", "count()", "version",
 	} {
 		if !strings.Contains(api, want) {
@@ -300,6 +319,11 @@ func TestWholeReportSharesItsRoom(t *testing.T) {
 	whole := r.Inspect("", "")
 	if n := utf8.RuneCountInString(whole); n > limits.ReportAll {
 		t.Errorf("the report has %d characters", n)
+	}
+	for _, what := range []string{"services", "plugins", "tools"} { // short ones
+		if alone := r.Inspect(what, ""); !strings.Contains(whole, alone) {
+			t.Errorf("%s is cut though it is short:\n%s", what, whole)
+		}
 	}
 	for i := range 60 {
 		r.Mount(fmt.Sprintf(`return { name: 'plugin-with-a-name-%d', apply(ctx) { for (let i = 0; i < 3; i++) ctx.provide('service_%d_' + i, { f() {}, g() {}, h() {} }) } }`, i, i))

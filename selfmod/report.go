@@ -267,7 +267,7 @@ func (t *toolset) called(name string) string {
 	if len(ids) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s has that name: give the id", listed(ids, rowList))
+	return fmt.Sprintf("; of that name: %s (give the id)", listed(ids, rowList))
 }
 
 func names(raw []string) []string {
