@@ -133,12 +133,12 @@ func TestLog(t *testing.T) {
 
 // TestHeadless: without anybody to ask a denial says how to allow, and the way works.
 func TestHeadless(t *testing.T) {
-	tests := []struct{ do, arg, rule, mode string }{
-		{"bash", "touch x", "bash(=touch x)", "full"},
-		{"bash", "go test ./...", "bash(go test *)", "full"},
-		{"write", "n.txt", "edit(DIR/n.txt)", "auto-edit or full"},
-		{"fetch", "URL/x", "fetch(URL/*)", "full"},
-		{"search", "words", "search", "full"},
+	tests := []struct{ do, arg, rule, covers, mode string }{
+		{"bash", "touch x", "bash(=touch x)", " (this very line only; bash(program *) allows a program with any arguments)", "full"},
+		{"bash", "go test ./...", "bash(go test *)", ", or", "full"},
+		{"write", "n.txt", "edit(DIR/n.txt)", " (edit rules cover write and edit; edit(src/**) allows a folder)", "auto-edit or full"},
+		{"fetch", "URL/x", "fetch(URL/*)", ", or", "full"},
+		{"search", "words", "search", ", or", "full"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.do, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestHeadless(t *testing.T) {
 			}
 			res := r.act(tt.do, place.Replace(tt.arg))
 			text := selfmodtest.Text(res)
-			for _, part := range []string{"denied", "nobody to ask", "--allow '" + place.Replace(tt.rule) + "'", "--permission " + tt.mode} {
+			for _, part := range []string{"denied", "nobody to ask", "--allow '" + place.Replace(tt.rule) + "'" + tt.covers, "--permission " + tt.mode} {
 				if !strings.Contains(text, part) {
 					t.Errorf("the denial lacks %q: %s", part, text)
 				}

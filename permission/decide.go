@@ -12,9 +12,10 @@ import (
 
 // The sources of decisions in the log, and the decisions.
 const (
-	sourceUser     = "user"
-	sourcePolicy   = "policy"
-	sourceHeadless = "headless"
+	sourceUser      = "user"
+	sourcePolicy    = "policy"
+	sourceCancelled = "cancelled" // nobody has decided: the turn ended
+	sourceHeadless  = "headless"
 
 	decisionAllow = "allow"
 	decisionDeny  = "deny"
@@ -98,7 +99,7 @@ func readOnly(a *act) string {
 func headless(a *act, m Mode, why string) string {
 	ways := []string{}
 	if rule, _ := a.remember(); rule != "" && why == "" && len(rule) <= limits.SourceLine {
-		ways = append(ways, "--allow '"+strings.ReplaceAll(rule, "'", `'\''`)+"'")
+		ways = append(ways, "--allow '"+strings.ReplaceAll(rule, "'", `'\''`)+"'"+scopeOf(a, rule))
 	}
 	modes := []Mode{}
 	for _, next := range []Mode{looser(a), Full} {
@@ -117,6 +118,17 @@ func headless(a *act, m Mode, why string) string {
 		why = " (" + why + ")"
 	}
 	return fmt.Sprintf("%s was denied: it needs approval%s, and there is nobody to ask (the permission mode is %s). Whoever started dsh can allow it: %s", a.summary, why, m, how)
+}
+
+// scopeOf says of a rule that is suggested what its form does not.
+func scopeOf(a *act, rule string) string {
+	switch {
+	case strings.HasPrefix(rule, ruleBash+"(="):
+		return " (this very line only; bash(program *) allows a program with any arguments)"
+	case a.kind == KindEdit:
+		return " (edit rules cover write and edit; edit(src/**) allows a folder)"
+	}
+	return ""
 }
 
 // looser is the mode that allows the act, and as little more as there is.

@@ -59,11 +59,12 @@ type ForPlugins interface {
 	// the name is taken.
 	Section(section Section) (service.Dispose, error)
 	// Context adds a part to the runtime context, which is told as a message when it
-	// has changed: the place for what changes while the session goes on. It throws
-	// where the name of the section is taken.
+	// has changed: the place for what changes while the session goes on. Each change
+	// of a part costs the whole runtime context once more: no counters, no clock. It
+	// throws where the name of the section is taken.
 	Context(section Section) (service.Dispose, error)
 	// Variable makes {{name}} stand for what value gives, in texts of sections and
-	// contexts. It throws where name is taken or is not of the form [a-z][a-z0-9_]*.
+	// contexts, not in what render gives. It throws where name is taken or is not of the form [a-z][a-z0-9_]*.
 	Variable(name string, value func(ctx context.Context, view View) (string, error)) (service.Dispose, error)
 }
 
