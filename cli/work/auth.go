@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,14 +69,19 @@ func newAuthSet(s command.Streams) *cobra.Command {
 			if store.Home == "" {
 				return errNoHome
 			}
+			if !cmd.Flags().Changed("base-url") {
+				baseURL = storedURL(store.Home, args[0])
+			}
+			if err := providers.CheckURL(args[0], baseURL); err != nil {
+				where := "--base-url"
+				if !cmd.Flags().Changed("base-url") {
+					where = "give another --base-url than the one in " + filepath.Join(store.Home, keys.File)
+				}
+				return command.Usagef("%s: %w", where, err)
+			}
 			key, err := readKey(cmd.Context(), s, args[0])
 			if err != nil {
 				return err
-			}
-			if !cmd.Flags().Changed("base-url") {
-				baseURL = storedURL(store.Home, args[0])
-			} else if u, err := url.Parse(baseURL); baseURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-				return command.Usagef("--base-url %q is no address of a server, such as https://api.deepseek.com", plain.Line(baseURL, limits.Preview))
 			}
 			if err := store.Set(args[0], key, baseURL); err != nil {
 				return err
@@ -96,10 +100,7 @@ func newAuthSet(s command.Streams) *cobra.Command {
 // storedURL is the base URL that the file has now.
 func storedURL(home, provider string) string {
 	onlyFile := keys.Store{Home: home, Env: func(string) (string, bool) { return "", false }}
-	c, err := onlyFile.Find(provider)
-	if err != nil {
-		return "" // none, or a file that Set will speak of
-	}
+	c, _ := onlyFile.Find(provider) // of a file that cannot be read Set will speak
 	return c.BaseURL
 }
 
@@ -124,7 +125,11 @@ func readKey(ctx context.Context, s command.Streams, provider string) (keys.Key,
 	case len(text) > limits.LLMCredentials || bytes.ContainsAny(text, "\n\r \t"):
 		return keys.Key{}, command.Usagef("what came in is no key: one word was expected, without spaces")
 	}
-	return keys.NewKey(string(text)), nil
+	key := keys.NewKey(string(text))
+	if !key.Usable() {
+		return keys.Key{}, command.Usagef("what came in has characters that no key has, such as control characters or letters beyond ASCII; copy it again")
+	}
+	return key, nil
 }
 
 // readHidden reads a line without echo. Where ctx ends first the terminal is as it

@@ -89,7 +89,9 @@ func listProviders(store keys.Store) ([]provider, error) {
 			default:
 				p.Key = plain.Error(err.Error())
 			}
-			p.BaseURL = c.BaseURL
+			if c.BaseURL != "" {
+				p.BaseURL = keys.ShownURL(c.BaseURL)
+			}
 			adapter, err := providers.New(name, providers.Options{Keys: store})
 			if err != nil {
 				p.Ready, p.Key = false, plain.Error(err.Error())
@@ -106,7 +108,13 @@ func listProviders(store keys.Store) ([]provider, error) {
 
 func printProviders(out io.Writer, list []provider) error {
 	var b strings.Builder
+	told := map[string]string{} // what is wrong with the file is said once
 	for _, p := range list {
+		if first, ok := told[p.Key]; ok {
+			p.Key = "as for " + first
+		} else if !p.Ready {
+			told[p.Key] = p.Name
+		}
 		mark := ""
 		if p.Default {
 			mark = " (default)"

@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -76,6 +77,33 @@ type Credential struct {
 	Key     Key
 	BaseURL string // "" is the provider's own
 	From    string // where the key was found, for a person: a variable's name or the file's
+	URLFrom string // the same of the base URL
+}
+
+// Usable reports whether the key has only characters that a key can have: those of
+// ASCII that show, at least one.
+func (k Key) Usable() bool {
+	s := k.Reveal()
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// ShownURL returns a base URL as a person may see it: what may be a secret in it, a
+// name, a password and a query, shows as xxxxx.
+func ShownURL(baseURL string) string {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return "(not usable)" // and the error would show it
+	}
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "xxxxx"
+	}
+	if u.Opaque != "" {
+		u.Opaque = "xxxxx"
+	}
+	return u.String()
 }
 
 // Store looks for credentials.
@@ -89,6 +117,9 @@ type Store struct {
 // Variable is the name of the variable that has a provider's key, such as
 // DEEPSEEK_API_KEY; the one with the base URL ends in _BASE_URL.
 func Variable(provider string) string { return variable(provider) + "_API_KEY" }
+
+// URLVariable is the name of the variable that has a provider's base URL.
+func URLVariable(provider string) string { return variable(provider) + "_BASE_URL" }
 
 // Variables returns the names of the variables that hold secrets of the
 // providers: what must be taken out of a child's environment.
@@ -120,7 +151,10 @@ func (s Store) path() string { return filepath.Join(s.Home, File) }
 // MISSING_CREDENTIAL says where a key may be put, INVALID_CREDENTIAL what is
 // wrong with the one that is there.
 func (s Store) Find(provider string) (Credential, error) {
-	c := Credential{BaseURL: s.env(variable(provider) + "_BASE_URL")}
+	c := Credential{BaseURL: s.env(URLVariable(provider))}
+	if c.BaseURL != "" {
+		c.URLFrom = URLVariable(provider)
+	}
 	if key := s.env(Variable(provider)); key != "" {
 		c.Key, c.From = NewKey(key), Variable(provider)
 	}
@@ -133,14 +167,16 @@ func (s Store) Find(provider string) (Credential, error) {
 		if c.From == "" && in.Key != "" {
 			c.Key, c.From = NewKey(in.Key), s.path()
 		}
-		if c.BaseURL == "" {
-			c.BaseURL = in.BaseURL
+		if c.BaseURL == "" && in.BaseURL != "" {
+			c.BaseURL, c.URLFrom = in.BaseURL, s.path()
 		}
 	}
 	if c.From == "" {
-		return Credential{BaseURL: c.BaseURL}, llm.Fail(llm.CodeMissingCredential, "there is no key for %s; set %s, or put one into %s with `dsh auth`", plain.Name(provider), Variable(provider), s.path())
+		name := plain.Name(provider)
+		return c, llm.Fail(llm.CodeMissingCredential, "there is no key for %s; set %s, or put one into %s with `dsh auth set %s`; a server of your own, which %s names, needs none",
+			name, Variable(provider), s.path(), name, URLVariable(provider))
 	}
-	if strings.ContainsFunc(c.Key.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !c.Key.Usable() {
 		return Credential{}, llm.Fail(llm.CodeInvalidCredential, "the key for %s in %s has characters that no key has; copy it again", plain.Name(provider), c.From)
 	}
 	return c, nil

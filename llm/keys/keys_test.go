@@ -104,6 +104,52 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestFrom: it is said where the key and the base URL were found, and without a
+// key what else there is.
+func TestFrom(t *testing.T) {
+	s := Store{Home: home(t, "openai:\n  key: sk-file\n  baseURL: http://file\n", 0o600), Env: env("OPENAI_BASE_URL", "http://env")}
+	file := filepath.Join(s.Home, File)
+	if c, err := s.Find("openai"); err != nil || c.From != file || c.URLFrom != "OPENAI_BASE_URL" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	s.Env = env()
+	if c, err := s.Find("openai"); err != nil || c.URLFrom != file {
+		t.Errorf("%+v, %v", c, err)
+	}
+	_, err := s.Find("deepseek")
+	for _, want := range []string{"set DEEPSEEK_API_KEY", "`dsh auth set deepseek`", "DEEPSEEK_BASE_URL"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
+	}
+}
+
+func TestShownURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://127.0.0.1:8000/v1":    "http://127.0.0.1:8000/v1",
+		"https://user:hunter2@host/v": "https://xxxxx@host/v",
+		"https://hunter2@host":        "https://xxxxx@host",
+		"https://host/v1?key=hunter2": "https://host/v1?xxxxx",
+		"https://u:hunter2%zz@host":   "(not usable)",
+		"mailto:hunter2":              "mailto:xxxxx",
+	} {
+		if got := ShownURL(in); got != want {
+			t.Errorf("%s shows as %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestUsable(t *testing.T) {
+	for key, want := range map[string]bool{"sk-1": true, "": false, "a b": false, "a\x1b[8m": false, "a\x7f": false, "é": false, "a\xff": false} {
+		if got := NewKey(key).Usable(); got != want {
+			t.Errorf("%q: %v", key, got)
+		}
+	}
+	if (Key{}).Usable() {
+		t.Error("no key is usable")
+	}
+}
+
 func TestSet(t *testing.T) {
 	s := Store{Home: filepath.Join(t.TempDir(), "new"), Env: env()}
 	for _, p := range []string{"openai", "deepseek"} {

@@ -3,9 +3,11 @@
 package providers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +52,7 @@ type Options struct {
 // key: one that runs at home has none. The error says what is wrong with the
 // base URL or the name.
 func New(provider string, opt Options) (llm.Adapter, error) {
-	var baseURL string
+	var baseURL, from string
 	if slices.Contains(WithKey(), provider) {
 		c, err := opt.Keys.Find(provider)
 		var f *llm.Failure
@@ -58,7 +60,7 @@ func New(provider string, opt Options) (llm.Adapter, error) {
 			// A bad key is told with the request that needs it.
 			c = keys.Credential{}
 		}
-		baseURL = c.BaseURL
+		baseURL, from = c.BaseURL, c.URLFrom
 	}
 	key := func() (string, error) {
 		c, err := opt.Keys.Find(provider)
@@ -86,9 +88,57 @@ func New(provider string, opt Options) (llm.Adapter, error) {
 		return nil, llm.Fail(llm.CodeNoAdapter, "there is no provider %q; there are: %s", plain.Name(provider), strings.Join(Names(), ", "))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("provider %s: %w", provider, err)
+		return nil, fmt.Errorf("provider %s, %s: %w", provider, from, err)
 	}
-	return a, nil
+	return &advised{a, func() string { return advice(provider, opt.Keys) }}, nil
+}
+
+// CheckURL says what New would say of a base URL.
+func CheckURL(provider, baseURL string) error {
+	_, err := New(provider, Options{Keys: keys.Store{Env: func(name string) (string, bool) {
+		if name == keys.URLVariable(provider) {
+			return baseURL, true
+		}
+		return "", false
+	}}})
+	var f *llm.Failure
+	if errors.As(err, &f) {
+		return errors.New(f.Message)
+	}
+	return err
+}
+
+// advised adds to a refusal of the key where it came from, and how to change it.
+type advised struct {
+	llm.Adapter
+	advice func() string
+}
+
+// Stream sends the request.
+func (a *advised) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk] {
+	return func(yield func(llm.Chunk) bool) {
+		for c := range a.Adapter.Stream(ctx, r) {
+			if c.Failure != nil && c.Failure.Code == llm.CodeAuth {
+				f := *c.Failure
+				f.Message += "; " + a.advice()
+				c.Failure = &f
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+func advice(provider string, store keys.Store) string {
+	c, err := store.Find(provider)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("no key was sent: set %s, or keep one with `dsh auth set %s`", keys.Variable(provider), provider)
+	case c.From == keys.Variable(provider):
+		return fmt.Sprintf("the key is that of %s, which goes before one that `dsh auth set %s` keeps", c.From, provider)
+	}
+	return fmt.Sprintf("the key is that of %s; `dsh auth set %s` replaces it", c.From, provider)
 }
 
 func or(s, otherwise string) string {

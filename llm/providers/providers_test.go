@@ -39,11 +39,50 @@ func TestNew(t *testing.T) {
 	if _, err := New(OpenAI, Options{Keys: env(map[string]string{"OPENAI_BASE_URL": "nonsense"})}); err == nil || !strings.Contains(err.Error(), "openai") {
 		t.Errorf("a bad base URL: %v", err)
 	}
+	_, err := New(OpenAI, Options{Keys: env(map[string]string{"OPENAI_BASE_URL": "http://me:hunter2@host"})})
+	if err == nil || !strings.Contains(err.Error(), "OPENAI_BASE_URL") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a password in the base URL: %v", err)
+	}
+	for _, p := range WithKey() {
+		err := CheckURL(p, "http://me:hunter2@host")
+		if err == nil || !strings.Contains(err.Error(), "without a name or a password in it") || CheckURL(p, "http://host/v1") != nil || CheckURL(p, "") != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
 	if got := Default(env(map[string]string{"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "y"})); got != OpenAI {
 		t.Errorf("default %q", got)
 	}
 	if got := Default(env(nil)); got != "" {
 		t.Errorf("default %q", got)
+	}
+}
+
+// TestAdvice: a refusal of the key says which key that was, and how to change it.
+func TestAdvice(t *testing.T) {
+	s := llmtest.Serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	kept := keys.Store{Home: t.TempDir(), Env: env(nil).Env}
+	if err := kept.Set(OpenAI, keys.NewKey("sk-kept"), s.URL); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		store keys.Store
+		want  string
+	}{
+		"variable": {env(map[string]string{"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": s.URL}), "Forbidden; the key is that of OPENAI_API_KEY, which goes before one that `dsh auth set openai` keeps"},
+		"file":     {kept, keys.File + "; `dsh auth set openai` replaces it"},
+		"none":     {env(map[string]string{"OPENAI_BASE_URL": s.URL}), "no key was sent: set OPENAI_API_KEY, or keep one with `dsh auth set openai`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := New(OpenAI, Options{Keys: c.store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &llm.Request{Config: llm.Config{Provider: OpenAI, Model: "m"}, Messages: []llm.Message{llm.UserText("hi")}}
+			_, ans, err := llmtest.Collect(a.Stream(context.Background(), r))
+			if err != nil || ans.Failure == nil || ans.Failure.Code != llm.CodeAuth || !strings.HasSuffix(ans.Failure.Message, c.want) {
+				t.Errorf("failure %v, %v; want one with %q", ans.Failure, err, c.want)
+			}
+		})
 	}
 }
 
