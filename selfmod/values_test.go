@@ -146,6 +146,26 @@ func TestRendering(t *testing.T) {
 	}
 }
 
+// TestRefusedOutcomes: what a tool returned and was refused is an error of its
+// plugin, counted and kept.
+func TestRefusedOutcomes(t *testing.T) {
+	t.Parallel()
+	root := selfmodtest.New(t, selfmod.Config{})
+	for _, tt := range []struct{ name, render, execute, has string }{
+		{"value", `[]`, `'text'`, `tool "refused" returned invalid output: "value" must be an integer`},
+		{"render", `'x'`, `1`, `output.render returned "x"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := root.For(t)
+			id := r.Mount(`return { apply(ctx) { harness.registerTool(ctx, harness.defineTool({ name: 'refused', description: 'd', parameters: {}, output: { schema: { type: 'integer' }, render: () => ` + tt.render + ` }, execute: () => ` + tt.execute + ` })) } }`)
+			defer r.Unmount(id)
+			r.Fails(r.Call("refused", nil), tt.has)
+			r.Works(r.Call("cordis_inspect", map[string]string{"what": "temporary", "name": id}), "; errors: 1;", `- last errors:`+"\n"+`  - tool "refused": `+tt.has)
+			r.Works(r.Call("cordis_inspect", map[string]string{"what": "temporary"}), "; errors: 1 (see ")
+		})
+	}
+}
+
 // TestArguments: arguments are lossless JSON or refused; a plugin gets exactly
 // what was sent, as plain data that it cannot change for anybody else.
 func TestArguments(t *testing.T) { // not parallel: it needs the processor

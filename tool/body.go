@@ -62,6 +62,9 @@ func (r *Registry) body(ctx context.Context, x *Exec, e *entry, limit time.Durat
 		if result, err = r.result(ctx, x, e, outcome); err == nil && ctx.Err() == nil {
 			return result
 		}
+		if err != nil && e.def.Refused != nil {
+			e.def.Refused(err)
+		}
 	}
 	switch {
 	case late != nil && errors.Is(context.Cause(ctx), late):

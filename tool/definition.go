@@ -37,6 +37,9 @@ type Definition struct {
 	// Execute is the body. It is started at most once for a call and always
 	// awaited; cancellation and the time limit arrive through ctx.
 	Execute func(ctx context.Context, exec *Exec) (Outcome, error)
+	// Refused is told why an outcome of Execute is an error after all: its value is
+	// not valid, or its projection failed. Optional.
+	Refused func(err error)
 	// FinalizeContent has the last word on the content of each outcome of a
 	// call of this tool, errors included. Nil blocks keep the content, and so
 	// do an error and a panic. Optional.

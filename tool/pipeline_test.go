@@ -53,6 +53,31 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestRefused: whoever owns a tool is told why its outcome is an error.
+func TestRefused(t *testing.T) {
+	w := newWorld(t)
+	var told []string
+	n := 0
+	w.owner(w.root, "o", def("x", body(func(context.Context, *Exec) (Outcome, error) {
+		n++
+		switch n {
+		case 1:
+			return Outcome{Value: lossless.Text(`1`)}, nil
+		case 2:
+			return Outcome{Value: lossless.Text(`"v"`), Rendered: &Rendered{Err: errors.New("broke")}}, nil
+		case 3:
+			return Outcome{}, errors.New("thrown")
+		}
+		return Outcome{Value: lossless.Text(`"v"`)}, nil
+	}), func(d *Definition) { d.Refused = func(err error) { told = append(told, err.Error()) } }))
+	for range 4 {
+		w.call("x", "{}")
+	}
+	if len(told) != 2 || !strings.HasPrefix(told[0], `tool "x" returned invalid output: "value" must be a string`) || told[1] != "broke" {
+		t.Errorf("told %q", told)
+	}
+}
+
 func TestOutput(t *testing.T) {
 	w := newWorld(t)
 	value := func(text string) func(*Definition) {

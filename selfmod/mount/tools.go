@@ -112,7 +112,7 @@ func (r *run) definition(spec toolSpec) (*tool.Definition, error) {
 	t := &mountedTool{r: r, spec: spec, entry: fmt.Sprintf("tool %q", spec.Name)}
 	d := &tool.Definition{
 		Name: spec.Name, Title: spec.Title, Description: spec.Description, Kind: tool.KindExecute,
-		Parameters: parameters, Execute: t.execute,
+		Parameters: parameters, Execute: t.execute, Refused: t.refused,
 		Output: tool.Output{Schema: output, Render: t.render},
 	}
 	if spec.Has.Meta {
@@ -212,6 +212,15 @@ func (t *mountedTool) execute(ctx context.Context, exec *tool.Exec) (tool.Outcom
 		return tool.Outcome{}, fmt.Errorf("%s: %s answered what cannot be read", t.r.m.who(), t.entry)
 	}
 	return tool.Outcome{Value: out.Value, Rendered: out.rendered()}, nil
+}
+
+// refused keeps and counts the error of a call that ended well for the machine.
+func (t *mountedTool) refused(err error) {
+	m := t.r.m
+	m.faults.add(plain.Error(t.entry + ": " + err.Error()))
+	m.mu.Lock()
+	m.earlier.Errors++
+	m.mu.Unlock()
 }
 
 // readOutput takes apart what a tool's call brought back, without reading it: each
