@@ -62,6 +62,8 @@ type Options struct {
 	// empty Effort is that of the session's last request, where that went to the
 	// same provider and model.
 	Model llm.Config
+	// Cwd is the folder that the prompt names; "" is that of the session.
+	Cwd string
 	// Parent is the scope above that of the agent; nil is the global one.
 	Parent *tool.Scope
 	// Plugins are mounted on the agent's context, in order, and have to become active.

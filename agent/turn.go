@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +168,7 @@ func (t *turn) boundary(ctx context.Context) (Entry, error) {
 		return Entry{}, err
 	}
 	if limit := a.opts.MaxSteps; limit > 0 && t.step >= limit {
-		return Entry{}, &errLimit{fmt.Sprintf("the turn had %d steps, the most it may have", limit)}
+		return Entry{}, &errLimit{fmt.Sprintf("the turn had %d %s, the most it may have", limit, steps(limit))}
 	}
 	if err := a.checkTokens(); err != nil {
 		return Entry{}, err
@@ -226,6 +227,13 @@ func (t *turn) withContext(messages []message.Message, contexts string) []messag
 	}}, messages)
 }
 
+func steps(n int) string {
+	if n == 1 {
+		return "step"
+	}
+	return "steps"
+}
+
 // view is for whom the prompt is made.
 func (a *Agent) view(c llm.Config) prompt.View {
 	if c.Model == "" { // the provider's default
@@ -233,7 +241,8 @@ func (a *Agent) view(c llm.Config) prompt.View {
 			c = call.Config
 		}
 	}
-	return prompt.View{Scope: a.scope, Values: map[string]string{"provider": c.Provider, "model": c.Model, "cwd": a.session.Meta().Cwd}}
+	cwd := cmp.Or(a.opts.Cwd, a.session.Meta().Cwd)
+	return prompt.View{Scope: a.scope, Values: map[string]string{"provider": c.Provider, "model": c.Model, "cwd": cwd}}
 }
 
 // checkTokens says whether the session may make another request.

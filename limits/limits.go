@@ -365,6 +365,8 @@ const (
 	TerminalTyped = 10_000  // lines that were typed and nobody has read yet; beyond, they are dropped
 	TaskText      = 1 << 20 // bytes of a task
 
+	TaskWait = 3 * time.Second // for the first byte of a pipe beside a task that is an argument
+
 	RunTimeoutMin = time.Millisecond
 	RunTimeoutMax = 7 * 24 * time.Hour
 )

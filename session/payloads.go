@@ -285,7 +285,7 @@ type ApprovalDecided struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`         // allow, deny
 	Scope    string `json:"scope,omitempty"`  // once, session
-	Source   string `json:"source,omitempty"` // user, policy, headless
+	Source   string `json:"source,omitempty"` // user, policy, headless; cancelled: the turn was, before an answer came
 	Reason   string `json:"reason,omitempty"`
 }
 

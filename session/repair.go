@@ -69,6 +69,30 @@ func (f *fold) unsaid() []message.Message {
 	})
 }
 
+// ends names the ends of turns that are next to an event.
+func ends(events []Event, at int64) string {
+	before, after := int64(-1), int64(-1)
+	for _, e := range events {
+		if e.Type != TypeTurnEnd {
+			continue
+		}
+		if e.Seq > at {
+			after = e.Seq
+			break
+		}
+		before = e.Seq
+	}
+	switch {
+	case before < 0 && after < 0:
+		return "there is none yet"
+	case before < 0:
+		return fmt.Sprintf("the first is event %d", after)
+	case after < 0:
+		return fmt.Sprintf("the last is event %d", before)
+	}
+	return fmt.Sprintf("the nearest are events %d and %d", before, after)
+}
+
 // Fork returns what a fork of the log is made of: its Meta and the events up to
 // and including the seq at, or all for -1. ErrBoundary, ErrOpenTurn, ErrID. It is
 // for stores; see [Store].
@@ -91,7 +115,7 @@ func (l *Log) Fork(at int64, newID string) (Meta, []Event, error) {
 		f = prefix.fold
 	}
 	if f.turnOpen {
-		return Meta{}, nil, fmt.Errorf("fork session %s at event %d: %w %d; fork at a turn/end", l.meta.ID, at, ErrOpenTurn, f.turn)
+		return Meta{}, nil, fmt.Errorf("fork session %s at event %d: %w %d; fork at a turn/end: %s", l.meta.ID, at, ErrOpenTurn, f.turn, ends(l.tail(0), at))
 	}
 	meta := Meta{
 		ID: newID, CreatedAt: max(l.now().UnixMilli(), 0), Cwd: l.meta.Cwd, ParentSession: l.meta.ID,

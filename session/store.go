@@ -85,7 +85,7 @@ var idRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // CheckID says whether a text may be a session's id.
 func CheckID(id string) error {
 	if !idRule.MatchString(id) {
-		return fmt.Errorf("%w: %q; an id is 1 to 64 letters, digits, dots, underscores and hyphens, and begins with a letter or a digit", ErrID, plain.Name(id))
+		return fmt.Errorf("%w: %q; an id is 1 to 64 letters, digits, dots, underscores and hyphens, and begins with a letter or a digit", ErrID, plain.Line(plain.Visible(id), limits.Name))
 	}
 	return nil
 }

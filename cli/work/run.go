@@ -37,7 +37,7 @@ type runOptions struct {
 	permission          string
 	allow, deny         []string
 	asJSON              bool
-	maxSteps, maxTokens int64
+	maxSteps, maxTokens number
 	timeout             command.Duration
 	passEnv             []string
 	allowPrivate        bool
@@ -52,7 +52,10 @@ type runOptions struct {
 
 const runLong = `Work on a task in a folder: the model reads, changes and runs what the task needs,
 and what it may do is for --permission to say. The task is the argument, or comes
-from standard input where there is none, or where it is -.
+from standard input where there is none, or where it is -. Where the task is an
+argument, and standard input a file or a pipe, what is there is added to the task
+(at most 1 MiB together); a pipe that says nothing for 3 seconds is left, with a
+warning. </dev/null gives nothing.
 
 The last answer goes to standard output, what happens meanwhile to standard error
 if that is a terminal. A session is kept of it (dsh sessions); its id is the last
@@ -74,7 +77,11 @@ Exit status: 0 completed; 1 failed, also at --timeout, --max-steps or --max-toke
 2 usage; 3 the turn ended on a denial; 4 interrupted.`
 
 func newRun(s command.Streams) *cobra.Command {
-	o := &runOptions{timeout: command.Duration{Min: limits.RunTimeoutMin, Max: limits.RunTimeoutMax}}
+	o := &runOptions{
+		timeout:   command.Duration{Min: limits.RunTimeoutMin, Max: limits.RunTimeoutMax},
+		maxSteps:  number{least: 1, most: math.MaxInt32, rule: "is a number from 1"},
+		maxTokens: number{least: 1, rule: "is a number from 1"},
+	}
 	cmd := &cobra.Command{
 		Use:   `run [flags] ["TASK"]`,
 		Short: "Work on a task in this folder",
@@ -82,10 +89,11 @@ func newRun(s command.Streams) *cobra.Command {
 		Example: `  dsh run "find out why the tests fail, and mend it"
   dsh run --permission auto-edit --allow 'bash(go test *)' "add a test for Parse"
   dsh run --resume "now write the changelog"
+  git diff | dsh run "review this change"
   git diff | dsh run --permission read-only --json - > events.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return command.Usagef("takes one task, got %d arguments: put the task in quotes", len(args))
+				return command.Usagef("takes one task, got %s: put the task in quotes", count(len(args), "argument"))
 			}
 			return nil
 		},
@@ -105,7 +113,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.effort, "effort", "", "how hard the model should think: a `level` that dsh models lists, or off (default the model's own)")
 	f.StringVar(&o.session, "session", "", "the `id` of the session: letters, digits, . _ -, at most 64 (default a new one)")
 	f.BoolVar(&o.resume, "resume", false, "go on with a session: that of --session, or the latest of this folder; without a task an interrupted turn goes on")
-	f.StringVar(&o.cwd, "cwd", "", "the `folder` to work in (default the working directory; of a resumed session its own)")
+	f.StringVar(&o.cwd, "cwd", "", "the `folder` to work in (default the working directory; of a resumed session its own; another only where that has gone)")
 	f.StringArrayVar(&o.roots, "root", nil, "`folder` whose files may be read and written; may be repeated (default --cwd, unless that is / or the home folder)")
 	f.StringArrayVar(&o.readOnly, "read-only-root", nil, "`folder` whose files may only be read; may be repeated")
 	f.BoolVar(&o.self, "self", false, "give the model the tools to see and change the runtime that it runs in")
@@ -113,8 +121,8 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.allow, "allow", nil, "`rule` for what is allowed without a question; may be repeated")
 	f.StringArrayVar(&o.deny, "deny", nil, "`rule` for what is denied; beats --allow; may be repeated")
 	f.BoolVar(&o.asJSON, "json", false, "print the session's events on standard output as they are logged, a JSON object a line")
-	f.Int64Var(&o.maxSteps, "max-steps", 0, "end the turn after so many `steps` (requests to the model) (default no limit)")
-	f.Int64Var(&o.maxTokens, "max-tokens", 0, "end when the session has used so many `tokens`, whatever they were for (default no limit)")
+	f.Var(&o.maxSteps, "max-steps", "end the turn after so many `steps` (requests to the model) (default no limit)")
+	f.Var(&o.maxTokens, "max-tokens", "end when the session has used so many `tokens`, whatever they were for (default no limit)")
 	f.Var(&o.timeout, "timeout", "end the turn after this time (default no limit)")
 	f.Lookup("timeout").DefValue = ""
 	f.StringArrayVar(&o.passEnv, "pass-env", nil, "environment `variable` that commands get although its name is that of a credential; may be repeated")
@@ -127,9 +135,6 @@ func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string,
 		if f.Changed(name) && f.Lookup(name).Value.String() == "" {
 			return command.Usagef("--%s needs a value, and got an empty one", name)
 		}
-	}
-	if err := o.checkNumbers(f); err != nil {
-		return err
 	}
 	if err := o.checkPolicy(f); err != nil {
 		return err
@@ -157,16 +162,6 @@ func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string,
 		o.config = llm.Config{} // that of the session, if it has one
 	}
 	return o.readTask(ctx, args, s)
-}
-
-func (o *runOptions) checkNumbers(f *pflag.FlagSet) error {
-	switch {
-	case f.Changed("max-steps") && (o.maxSteps < 1 || o.maxSteps > math.MaxInt32):
-		return command.Usagef("--max-steps is a number from 1")
-	case f.Changed("max-tokens") && o.maxTokens < 1:
-		return command.Usagef("--max-tokens is a number from 1")
-	}
-	return nil
 }
 
 func (o *runOptions) checkPolicy(f *pflag.FlagSet) (err error) {
@@ -210,7 +205,10 @@ func (o *runOptions) readTask(ctx context.Context, args []string, s command.Stre
 	case !utf8.ValidString(o.task):
 		return command.Usagef("the task is not UTF-8 text")
 	}
-	return nil
+	if o.fromStdin || o.resume { // of an old session the model is not known yet
+		return nil
+	}
+	return o.addPiped(ctx, s, limits.TaskWait)
 }
 
 // readAll reads at most most bytes, until the end of the input or of ctx. A read of

@@ -55,7 +55,7 @@ func withSession(ctx context.Context, name string, do func(store *jsonl.Store, i
 	if err != nil {
 		return err
 	}
-	return do(st, id)
+	return wayOut(ctx, st, id, do(st, id))
 }
 
 func newList(s command.Streams) *cobra.Command {
@@ -89,7 +89,7 @@ func newList(s command.Streams) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list those of all folders")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print a JSON object a line: {"id", "title", "cwd", "created", "updated", "bytes", "parent", "error"}`)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print a JSON object a line: {"id", "title", "cwd", "created", "updated", "bytes", "parent", "process", "error"}`)
 	return cmd
 }
 
@@ -97,8 +97,14 @@ func listText(out io.Writer, list []session.Summary, all bool) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, one := range list {
 		title := plain.Line(one.Title, limits.Preview)
-		if one.Err != nil {
-			title = "(cannot be read: " + plain.Line(one.Err.Error(), limits.Preview) + ")"
+		if title == "" && one.Meta.ParentSession != "" {
+			title = "(forked from " + plain.Name(one.Meta.ParentSession) + ")"
+		}
+		switch {
+		case one.Err != nil:
+			title = "(cannot be read: " + plain.Line(one.Err.Error(), limits.ErrorText) + ")"
+		case one.Holder != nil:
+			title = strings.TrimSpace(running(one.Holder) + " " + title)
 		}
 		where := ""
 		if all {
@@ -112,6 +118,9 @@ func listText(out io.Writer, list []session.Summary, all bool) error {
 	return nil
 }
 
+// running says who has a session that is in use.
+func running(h *session.LockedError) string { return fmt.Sprintf("[running: process %d]", h.PID) }
+
 func listJSON(out io.Writer, list []session.Summary) error {
 	for _, one := range list {
 		row := struct {
@@ -122,8 +131,12 @@ func listJSON(out io.Writer, list []session.Summary) error {
 			Updated time.Time `json:"updated"`
 			Bytes   int64     `json:"bytes"`
 			Parent  string    `json:"parent,omitempty"`
+			Process int       `json:"process,omitempty"` // that has it open
 			Error   string    `json:"error,omitempty"`
-		}{one.Meta.ID, one.Title, one.Meta.Cwd, time.UnixMilli(one.Meta.CreatedAt).UTC(), one.Updated.UTC(), one.Bytes, one.Meta.ParentSession, ""}
+		}{one.Meta.ID, one.Title, one.Meta.Cwd, time.UnixMilli(one.Meta.CreatedAt).UTC(), one.Updated.UTC(), one.Bytes, one.Meta.ParentSession, 0, ""}
+		if one.Holder != nil {
+			row.Process = one.Holder.PID
+		}
 		if one.Err != nil {
 			row.Error = one.Err.Error()
 		}
@@ -148,21 +161,20 @@ func newExport(s command.Streams) *cobra.Command {
 }
 
 func newFork(s command.Streams) *cobra.Command {
-	var at int64
+	at := number{value: -1, rule: "is the number of an event (seq), from 0; dsh sessions show --json shows them"}
 	var newID string
 	cmd := &cobra.Command{
 		Use:   "fork SESSION",
 		Short: "Make a new session of the events of another, and print its id",
 		Long: `Make a new session of the events of another up to and including one of them,
-which must not lie inside of a turn, and print its id. Nothing of the other
+which must not lie inside of a turn, and print its id. dsh sessions show --json
+shows the events with their numbers (seq); a turn ends with a turn/end. Of a damaged
+session what comes before the damage can be had in this way. Nothing of the other
 changes; dsh run --resume --session ID goes on with the new one.`,
 		Example: `  dsh sessions fork latest
   dsh sessions fork latest --at 41 --session second-try`,
 		Args: sessionArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("at") && at < 0 {
-				return command.Usagef("--at is the number of an event (seq), from 0")
-			}
 			if newID == "" && cmd.Flags().Changed("session") {
 				return command.Usagef("--session: the id is empty")
 			}
@@ -174,7 +186,7 @@ changes; dsh run --resume --session ID goes on with the new one.`,
 				return err
 			}
 			return withSession(cmd.Context(), args[0], func(st *jsonl.Store, from string) error {
-				meta, err := st.Fork(cmd.Context(), from, at, id)
+				meta, err := st.Fork(cmd.Context(), from, at.value, id)
 				if errors.Is(err, session.ErrOpenTurn) || errors.Is(err, session.ErrBoundary) || errors.Is(err, session.ErrExists) {
 					return command.AsUsage(err)
 				}
@@ -185,8 +197,8 @@ changes; dsh run --resume --session ID goes on with the new one.`,
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&at, "at", -1, "the last `event` of the new session, by its seq (default all of them)")
-	cmd.Flags().Lookup("at").DefValue = "0" // help says it in words
+	cmd.Flags().Var(&at, "at", "the last `event` of the new session, by its seq (default all of them)")
+	cmd.Flags().Lookup("at").DefValue = "" // help says it in words
 	cmd.Flags().StringVar(&newID, "session", "", "the `id` of the new session (default a new one)")
 	return cmd
 }
@@ -211,7 +223,7 @@ func newRename(command.Streams) *cobra.Command {
 		Short: "Give a session another title",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return command.Usagef("takes a session and a title (in quotes), got %d arguments", len(args))
+				return command.Usagef("takes a session and a title (in quotes), got %s", count(len(args), "argument"))
 			}
 			if session.CleanTitle(args[1]) == "" {
 				return command.Usagef("the title is empty")

@@ -26,7 +26,8 @@ func newShow(s command.Streams) *cobra.Command {
 		Use:   "show SESSION",
 		Short: "Show what was said and done in a session",
 		Long: `Show what was said and done in a session: a transcript for reading, or with --json
-its events as they are in the log.`,
+its events as they are in the log. Of a session that is running it is what was
+written until now.`,
 		Args: sessionArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withSession(cmd.Context(), args[0], func(st *jsonl.Store, id string) error {
@@ -37,7 +38,7 @@ its events as they are in the log.`,
 				if asJSON {
 					return printEvents(s, l)
 				}
-				return transcript(cmd.Context(), s, l)
+				return transcript(cmd.Context(), s, l, st.Holder(id))
 			})
 		},
 	}
@@ -55,7 +56,7 @@ func printEvents(s command.Streams, l *session.Log) error {
 }
 
 // transcript shows a log with the cards of the tools that dsh has.
-func transcript(ctx context.Context, s command.Streams, l *session.Log) error {
+func transcript(ctx context.Context, s command.Streams, l *session.Log, holder *session.LockedError) error {
 	meta := l.Meta()
 	root, err := command.Compose(ctx, s.Err, time.Second, standard.Shown(standard.Options{
 		Services: standard.Services{Names: standard.ServiceNames(), Program: command.Program},
@@ -76,6 +77,9 @@ func transcript(ctx context.Context, s command.Streams, l *session.Log) error {
 	head := fmt.Sprintf("session %s: %s\n%s, %s\n", meta.ID, title, plain.Line(meta.Cwd, limits.Preview), time.UnixMilli(meta.CreatedAt).Local().Format("2006-01-02 15:04"))
 	if meta.ParentSession != "" {
 		head += fmt.Sprintf("forked from %s\n", plain.Name(meta.ParentSession))
+	}
+	if holder != nil {
+		head += running(holder) + "\n"
 	}
 	if err := command.PrintText(s.Out, head); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/cli/command"
@@ -36,6 +37,7 @@ type work struct {
 	from    int64 // the first event of this run
 	root    *cordis.Context
 	agent   *agent.Agent
+	ending  time.Time // when the turn was cancelled; zero: it was not
 }
 
 // open finds or makes the session, and what depends on it: folder, model, mode.
@@ -88,17 +90,14 @@ func (w *work) openOld(ctx context.Context) error {
 		return err
 	}
 	if w.session, err = w.store.Open(ctx, id); err != nil {
-		return fmt.Errorf("resume session %s: %w", id, err)
+		return wayOut(ctx, w.store, id, fmt.Errorf("resume session %s: %w", id, err))
 	}
 	w.from = max(0, w.session.FirstLive()-1)
-	own := w.session.Meta().Cwd
-	if w.o.cwd != "" && own != cwd {
-		return command.Usagef("session %s works in %s: leave --cwd out", id, plain.Line(own, limits.Preview))
+	now, err := w.moved(cwd)
+	if err != nil {
+		return err
 	}
-	if own == "" {
-		own = cwd
-	}
-	if err := w.o.place(own); err != nil {
+	if err := w.o.place(now); err != nil {
 		return err
 	}
 	if w.o.mode == "" {
@@ -107,7 +106,33 @@ func (w *work) openOld(ctx context.Context) error {
 	if err := w.oldModel(); err != nil {
 		return err
 	}
+	if w.o.task != "" && !w.o.fromStdin {
+		if err := w.o.addPiped(ctx, w.s, limits.TaskWait); err != nil {
+			return err
+		}
+	}
 	return w.provide()
+}
+
+// moved is the folder in which an old session goes on: its own or, where that has
+// gone, the one that --cwd names.
+func (w *work) moved(cwd string) (string, error) {
+	id, own := w.session.Meta().ID, w.session.Meta().Cwd
+	if own == "" || own == cwd {
+		return cwd, nil
+	}
+	_, err := folder(own)
+	shown := plain.Line(own, limits.Preview)
+	switch {
+	case err == nil && w.o.cwd != "":
+		return "", command.Usagef("session %s works in %s: leave --cwd out", id, shown)
+	case err == nil:
+		return own, nil
+	case w.o.cwd == "":
+		return "", command.Usagef("session %s worked in %s, which is not there any more: say with --cwd where it goes on", id, shown)
+	}
+	fmt.Fprintf(w.s.Err, "dsh: session %s worked in %s, which is not there any more; it goes on in %s\n", id, shown, plain.Line(cwd, limits.Preview))
+	return cwd, nil
 }
 
 // oldModel takes the model of the session's last request, where no flag says.
@@ -188,8 +213,8 @@ func (w *work) start(ctx context.Context) (err error) {
 		return fmt.Errorf("find agents: %w", err)
 	}
 	w.agent, err = agents.Start(ctx, agent.Options{
-		Session: w.session, Model: w.o.config, Plugins: standard.Agent(o),
-		MaxSteps: int(w.o.maxSteps), MaxTokens: w.o.maxTokens,
+		Session: w.session, Model: w.o.config, Cwd: w.o.cwd, Plugins: standard.Agent(o),
+		MaxSteps: int(w.o.maxSteps.value), MaxTokens: w.o.maxTokens.value,
 	})
 	if err != nil {
 		return err

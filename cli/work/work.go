@@ -19,6 +19,7 @@ import (
 
 	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm/keys"
 	"github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/session"
@@ -81,14 +82,21 @@ const idForms = "a session is named by its id, by a beginning of it that no othe
 // find is the id of the session that a person means.
 func find(ctx context.Context, s session.Store, name, cwd string) (string, error) {
 	if name == latest {
-		list, err := s.List(ctx, session.Filter{Cwd: cwd, Limit: 1})
-		if err != nil {
-			return "", err
+		for _, limit := range []int{1, 0} { // all of them only where the first is a copy
+			list, err := s.List(ctx, session.Filter{Cwd: cwd, Limit: limit})
+			if err != nil {
+				return "", err
+			}
+			for _, one := range list {
+				if !errors.Is(one.Err, jsonl.ErrCopied) {
+					return one.Meta.ID, nil
+				}
+			}
+			if len(list) == 0 {
+				break
+			}
 		}
-		if len(list) == 0 {
-			return "", command.Usagef("there is no session of the folder %s; dsh sessions list --all shows those of others", cwd)
-		}
-		return list[0].Meta.ID, nil
+		return "", command.Usagef("there is no session of the folder %s; dsh sessions list --all shows those of others", cwd)
 	}
 	if name == "" {
 		return "", command.Usagef("the id is empty: %s", idForms)
@@ -110,10 +118,27 @@ func find(ctx context.Context, s session.Store, name, cwd string) (string, error
 	case 1:
 		return near[0], nil
 	case 0:
-		return "", command.Usagef("there is no session %q; dsh sessions list --all shows what there is (%s)", plain.Name(name), idForms)
+		return "", command.Usagef("there is no session %s; dsh sessions list --all shows what there is (%s)", quoted(name), idForms)
 	}
 	slices.Sort(near)
-	return "", command.Usagef("%q is the beginning of %d sessions: %s", plain.Name(name), len(near), strings.Join(near[:min(len(near), 10)], ", "))
+	return "", command.Usagef("%s is the beginning of %d sessions: %s", quoted(name), len(near), strings.Join(near[:min(len(near), 10)], ", "))
+}
+
+// quoted shows what a person wrote.
+func quoted(text string) string { return `"` + plain.Line(plain.Visible(text), limits.Name) + `"` }
+
+// wayOut adds to the error of a damaged session what can be done.
+func wayOut(ctx context.Context, s *jsonl.Store, id string, err error) error {
+	if !errors.Is(err, session.ErrCorrupt) {
+		return err
+	}
+	if _, read := s.Read(ctx, id); !errors.Is(read, session.ErrCorrupt) {
+		return err // an attachment alone
+	}
+	if at := s.Sound(ctx, id); at >= 0 {
+		return fmt.Errorf("%w; what comes before that is whole: dsh sessions fork %s --at %d makes a session of it", err, id, at)
+	}
+	return fmt.Errorf("%w; dsh sessions rm %s removes it", err, id)
 }
 
 // here is the folder that commands on sessions look at.
@@ -122,7 +147,7 @@ func here() (string, error) { return folder(".") }
 // sessionArg takes one argument, the session.
 func sessionArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return command.Usagef("takes one session, got %d arguments: %s", len(args), idForms)
+		return command.Usagef("takes one session, got %s: %s", count(len(args), "argument"), idForms)
 	}
 	return nil
 }

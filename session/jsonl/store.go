@@ -53,6 +53,9 @@ const (
 	outgoing = ".deleted-" // a folder that is being removed
 )
 
+// ErrCopied says that a folder has the log of another session, as a copy has.
+var ErrCopied = errors.New("it is the log of session")
+
 // Store is a session.Store in a directory.
 type Store struct {
 	root string
@@ -225,7 +228,7 @@ func readLog(dir, id string) (l *session.Log, size, kept int64, err error) {
 
 // foreign says that a log is another session's, as in a folder that was copied.
 func foreign(path, owner string) error {
-	return fmt.Errorf("%s: %w: line 1: it is the log of session %s; nothing was changed", path, session.ErrCorrupt, owner)
+	return fmt.Errorf("%s: %w: line 1: %w %s; nothing was changed", path, session.ErrCorrupt, ErrCopied, owner)
 }
 
 // absent names a session that is not there, or says that its log is not.
