@@ -50,7 +50,7 @@ DEEPSEEK_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY.`,
 func providerArg(_ *cobra.Command, args []string) error {
 	names := strings.Join(providers.WithKey(), ", ")
 	if len(args) != 1 {
-		return command.Usagef("takes one provider (%s), got %d arguments; a key is never an argument, where others could see it", names, len(args))
+		return command.Usagef("takes one provider (%s), got %s; a key is never an argument, where others could see it", names, count(len(args), "argument"))
 	}
 	if !slices.Contains(providers.WithKey(), args[0]) {
 		return command.Usagef("there is no provider %q with a key; choose among %s", plain.Name(args[0]), names)
