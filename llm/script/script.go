@@ -1,10 +1,14 @@
 package script
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
@@ -44,25 +48,63 @@ type Arguments string
 
 // UnmarshalYAML takes a string as it stands, and anything else as JSON with the
 // members in their order.
-func (a *Arguments) UnmarshalYAML(text []byte) error {
-	var s any
-	if err := yaml.Unmarshal(text, &s); err != nil {
+func (a *Arguments) UnmarshalYAML(node ast.Node) error {
+	var v any
+	if err := yaml.NodeToValue(node, &v, yaml.UseOrderedMap()); err != nil {
 		return err
 	}
-	if str, ok := s.(string); ok {
-		*a = Arguments(str)
+	if s, ok := v.(string); ok {
+		*a = Arguments(s)
 		return nil
 	}
-	raw, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return err
+	value, err := valueOf(v)
+	if err == nil {
+		_, err = lossless.Parse(value.Encode()) // a key may be there twice as JSON has it
 	}
-	v, err := lossless.Parse(bytes.TrimSpace(raw))
 	if err != nil {
-		return fmt.Errorf("arguments are no JSON: %w", err)
+		at := node.GetToken().Position
+		return &strictyaml.Fault{Line: at.Line, Column: at.Column, Message: "arguments are no JSON: " + err.Error()}
 	}
-	*a = Arguments(v.Encode())
+	*a = Arguments(value.Encode())
 	return nil
+}
+
+// valueOf is the JSON value of what YAML says.
+func valueOf(v any) (lossless.Value, error) {
+	switch v := v.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return lossless.Value{}, errors.New("a string is not UTF-8")
+		}
+		return lossless.Str(v), nil
+	case float64:
+		s := strconv.FormatFloat(v, 'g', -1, 64)
+		if !strings.ContainsAny(s, ".eIN") { // 1.0 is not 1
+			s += ".0"
+		}
+		return lossless.Parse([]byte(s))
+	case yaml.MapSlice:
+		members := make([]lossless.Member, len(v))
+		for i, item := range v {
+			value, err := valueOf(item.Value)
+			if err != nil {
+				return lossless.Value{}, err
+			}
+			members[i] = lossless.M(fmt.Sprint(item.Key), value)
+		}
+		return lossless.Obj(members...), nil
+	case []any:
+		items := make([]lossless.Value, len(v))
+		for i, item := range v {
+			value, err := valueOf(item)
+			if err != nil {
+				return lossless.Value{}, err
+			}
+			items[i] = value
+		}
+		return lossless.Arr(items...), nil
+	}
+	return lossless.From(v)
 }
 
 // Usage is what a step says it took.

@@ -135,6 +135,35 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestArguments: what a call is given is what YAML says, with its escapes.
+func TestArguments(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"escape", `{command: "echo a\x1b[8m"}`, `{"command":"echo a\u001b[8m"}`},
+		{"quotes", `{command: "say \"a\\b\"\n\ttab \u00e9"}`, `{"command":"say \"a\\b\"\n\ttab é"}`},
+		{"plainQuotes", `{command: 'a "b" \x1b'}`, `{"command":"a \"b\" \\x1b"}`},
+		{"block", "\n          command: |\n            a: \"b\"\n            c\n", `{"command":"a: \"b\"\nc\n"}`},
+		{"scalars", `{z: 1, a: -2, f: 1.0, g: 0.5, e: 1.5e3, big: 18446744073709551615, t: true, n: null, "y": "1"}`,
+			`{"z":1,"a":-2,"f":1.0,"g":0.5,"e":1500.0,"big":18446744073709551615,"t":true,"n":null,"y":"1"}`},
+		{"nested", `{a: [{b: []}, {}], "1": x}`, `{"a":[{"b":[]},{}],"1":"x"}`},
+		{"list", `[a, "\e"]`, `["a","\u001b"]`},
+		{"string", `'{"broken": '`, `{"broken": `},
+		{"stringEscape", `"a\x1b"`, "a\x1b"},
+		{"number", `3`, `3`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := parse(t, "steps:\n  - calls:\n      - name: bash\n        arguments: "+c.in+"\n")
+			if got := string(s.Steps[0].Calls[0].Arguments); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+	for name, in := range map[string]string{"notANumber": "{a: .nan}", "twice": "{a: 1, a: 2}", "twiceAsJSON": `{1: x, "1": y}`} {
+		if _, err := Parse([]byte("steps:\n  - calls:\n      - name: bash\n        arguments: " + in + "\n")); err == nil || !strings.Contains(err.Error(), "line 4") {
+			t.Errorf("%s: %v, want one with line 4", name, err)
+		}
+	}
+}
+
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.yml"), []byte("steps: [{text: hi}]"), 0o600); err != nil {
