@@ -240,7 +240,7 @@ func (t *turn) recover(ctx context.Context, attempt int, config llm.Config, f *l
 	case err != nil:
 		return err
 	case recovery.Kind == GiveUp:
-		return f
+		return a.g.cfg.Retry.Last(f)
 	case recovery.Kind != Retry:
 		return fmt.Errorf("agent/request-error: a listener answered %q; a recovery is %q or %q", plain.Name(string(recovery.Kind)), GiveUp, Retry)
 	}

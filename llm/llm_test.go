@@ -62,6 +62,28 @@ func TestRetryNext(t *testing.T) {
 	}
 }
 
+// TestRetryLast: a failure that ends the run because of a long wait says how long.
+func TestRetryLast(t *testing.T) {
+	hour, second := int64(3_600_000), int64(1000)
+	long := &llm.Failure{Code: llm.CodeRateLimit, Message: "slow down", RetryAfterMs: &hour}
+	got := llm.DefaultRetry().Run(t.Context(), 0, func() *llm.Failure { return long }, nil)
+	if want := "slow down; the provider asks to wait 3600 s, more than this program waits (10 s)"; got.Message != want || long.Message != "slow down" {
+		t.Errorf("%q, want %q", got.Message, want)
+	}
+	always := llm.DefaultRetry()
+	always.Always = true
+	for name, f := range map[string]*llm.Failure{
+		"short":   llm.DefaultRetry().Last(&llm.Failure{Code: llm.CodeRateLimit, Message: "a", RetryAfterMs: &second}),
+		"notSaid": llm.DefaultRetry().Last(&llm.Failure{Code: llm.CodeRateLimit, Message: "a"}),
+		"never":   llm.DefaultRetry().Last(&llm.Failure{Code: llm.CodeAuth, Message: "a", RetryAfterMs: &hour}),
+		"always":  always.Last(&llm.Failure{Code: llm.CodeRateLimit, Message: "a", RetryAfterMs: &hour}),
+	} {
+		if f.Message != "a" {
+			t.Errorf("%s: %q", name, f.Message)
+		}
+	}
+}
+
 // TestRetryBounded: whatever fails and whatever is asked for, a wait is within its bounds.
 func TestRetryBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

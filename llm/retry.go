@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -51,6 +52,24 @@ func (r Retry) Next(n int, f *Failure) (time.Duration, bool) {
 	return min(wait, r.Limit), true
 }
 
+// Last returns the failure that ends a run: where the provider asks to wait longer
+// than Limit its message says so; f itself is not changed.
+func (r Retry) Last(f *Failure) *Failure {
+	if f == nil || !f.Retryable() || r.Always {
+		return f
+	}
+	asked, ok := f.RetryAfter()
+	if !ok || asked <= r.Limit {
+		return f
+	}
+	last := *f
+	last.Message += fmt.Sprintf("; the provider asks to wait %d s, more than this program waits (%d s)", seconds(asked), seconds(r.Limit))
+	return &last
+}
+
+// seconds rounds up: what is told to be long enough is.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
 // Run calls try until it succeeds (nil), fails for good, or the policy gives up,
 // and returns the last failure. before is called ahead of each wait with the
 // number of failures so far, the failure and the wait; what it returns ends the
@@ -64,7 +83,7 @@ func (r Retry) Run(ctx context.Context, failed int, try func() *Failure, before 
 		}
 		wait, again := r.Next(n, f)
 		if !again {
-			return f
+			return r.Last(f)
 		}
 		if before != nil {
 			if err := before(n, f, wait); err != nil {
