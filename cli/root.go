@@ -13,6 +13,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -33,7 +34,8 @@ const workerCommand = "__worker"
 func runWorker() int { return worker.Main(os.Args[2:]) }
 
 // Main runs the program with its arguments and returns its exit status. The
-// first SIGINT or SIGTERM ends the command in order, the second at once.
+// first SIGINT or SIGTERM ends the command in order, the second at once, by that
+// signal: a shell says 130 or 143.
 func Main() int {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		return runWorker() // before anything that a worker has no use for
@@ -41,11 +43,15 @@ func Main() int {
 	hideEnviron()
 	// A client that has gone is an error of a write, not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
 	messages := command.NewLossyWriter(os.Stderr)
 	defer func() { _ = messages.Close() }()
+	parting := &command.Parting{}
+	ctx, stop := untilSignal(func() {
+		_, _ = io.WriteString(messages, parting.Text()) // it never fails
+		_ = messages.Close()
+	})
+	defer stop()
+	ctx = command.WithParting(ctx, parting)
 	return run(ctx, os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: messages})
 }
 

@@ -98,7 +98,7 @@ func (p *Policy) put(ctx context.Context, a *act, b *binding, q Question) (tool.
 	refusal := ""
 	switch {
 	case ctx.Err() != nil:
-		decided.Source, decided.Reason = sourcePolicy, "cancelled before an answer came"
+		decided.Source, decided.Reason = sourceCancelled, "cancelled before an answer came"
 	case err != nil:
 		decided.Source, decided.Reason = sourceHeadless, plain.Error(err.Error())
 		refusal = fmt.Sprintf("%s was denied: nobody could be asked: %s", a.summary, decided.Reason)

@@ -277,7 +277,7 @@ func TestOneAtATime(t *testing.T) {
 	if res := <-results; res.IsError {
 		t.Errorf("the second: %s", selfmodtest.Text(res))
 	}
-	if !slices.Contains(r.approvals(), "decided deny once policy") {
+	if !slices.Contains(r.approvals(), "decided deny once cancelled") {
 		t.Errorf("the cancelled question has no end: %q", r.approvals())
 	}
 }

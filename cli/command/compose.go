@@ -12,8 +12,8 @@ import (
 )
 
 // graceForPlugins is what the plugins get of limits.Shutdown after the front door
-// has used its own part.
-const graceForPlugins = 400 * time.Millisecond
+// has used its own part: commands, limits.BashLost to end by themselves.
+const graceForPlugins = 750 * time.Millisecond
 
 // logNameWidth is the width of the column of names in the log.
 const logNameWidth = 16
@@ -68,9 +68,23 @@ func waiting(f *cordis.Fiber) string {
 
 // Stop ends the plugins of a runtime.
 func Stop(root *cordis.Context, messages io.Writer) {
-	end, cancel := context.WithTimeout(context.Background(), graceForPlugins)
+	StopBy(root, messages, time.Now().Add(graceForPlugins))
+}
+
+// StopBy ends the plugins of a runtime until a time. What has not ended then is named
+// in a message; it ends with the program.
+func StopBy(root *cordis.Context, messages io.Writer, by time.Time) {
+	end, cancel := context.WithDeadline(context.Background(), by)
 	defer cancel()
-	if _, failed := root.Fiber().Dispose(end); failed != nil {
-		fmt.Fprintf(messages, "dsh: stop plugins: %v\n", failed)
+	_, err := root.Fiber().Dispose(end)
+	if err == nil {
+		return
+	}
+	what := List(Hanging(root.Fiber()))
+	switch {
+	case end.Err() == nil:
+		fmt.Fprintf(messages, "dsh: stop plugins: %v\n", err)
+	case what != "": // else the last of it has ended meanwhile
+		fmt.Fprintf(messages, "dsh: this did not end when it was told to, and is killed with dsh: %s\n", what)
 	}
 }

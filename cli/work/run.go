@@ -59,8 +59,9 @@ warning. </dev/null gives nothing.
 
 The last answer goes to standard output, what happens meanwhile to standard error
 if that is a terminal. A session is kept of it (dsh sessions); its id is the last
-line on standard error. SIGINT (Ctrl-C) or SIGTERM once cancels the turn and keeps
-the session; twice ends the program.
+line on standard error. SIGINT (Ctrl-C) or SIGTERM once cancels the turn, keeps the
+session and ends the program within 2 seconds; twice ends it at once, by that signal
+(for a shell 130 or 143). What still runs is killed with it.
 
 Permission modes: ask (the default) asks about everything that changes something;
 auto-edit lets files within the roots be changed; full asks about nothing; read-only
@@ -74,7 +75,7 @@ the runtime that it runs in, and give itself tools. Grant that as deliberately a
 shell. What is mounted ends with the run.
 
 Exit status: 0 completed; 1 failed, also at --timeout, --max-steps or --max-tokens;
-2 usage; 3 the turn ended on a denial; 4 interrupted.`
+2 usage; 3 the turn ended on a denial; 4 interrupted, by one signal.`
 
 func newRun(s command.Streams) *cobra.Command {
 	o := &runOptions{

@@ -23,12 +23,15 @@ import (
 //go:embed goon.md
 var goOn string
 
-// What the parts of an end get of limits.Shutdown.
+// When the parts of an end are to be over, of limits.Shutdown; what one leaves the
+// next one has. The commands of an agent that closes have limits.BashLost to end by
+// themselves. What follows the plugins is for standard error.
 const (
-	graceForTurn    = 800 * time.Millisecond
-	graceForAgent   = 300 * time.Millisecond
-	graceForSession = 300 * time.Millisecond
-	graceForReader  = 200 * time.Millisecond // of standard output
+	turnBy    = 700 * time.Millisecond
+	agentBy   = 1500 * time.Millisecond
+	sessionBy = 1600 * time.Millisecond
+	readerBy  = 1700 * time.Millisecond // of standard output
+	pluginsBy = 1800 * time.Millisecond
 )
 
 // run works on one task.
@@ -92,6 +95,8 @@ func (w *work) turn(ctx context.Context) error {
 	if err := w.say(); err != nil {
 		return err
 	}
+	id := w.session.Meta().ID
+	command.PartingOf(ctx).Say("dsh run: ended at once; what it still ran is killed; dsh run --resume --session " + id + " goes on\nsession " + id + "\n")
 	idle := make(chan error, 1)
 	go func() { idle <- w.agent.WhenIdle(context.WithoutCancel(ctx)) }() // it ends with the agent
 	var timeout <-chan time.Time
@@ -104,11 +109,11 @@ func (w *work) turn(ctx context.Context) error {
 	case err := <-idle:
 		return err
 	case <-ctx.Done():
-		w.agent.Cancel(agent.Cause{Kind: agent.CauseUser, Text: "interrupted"}, true)
+		w.cancel(agent.Cause{Kind: agent.CauseUser, Text: "interrupted"})
 	case <-timeout:
-		w.agent.Cancel(agent.Cause{Kind: agent.CauseLimit, Text: "--timeout " + w.o.timeout.String()}, true)
+		w.cancel(agent.Cause{Kind: agent.CauseLimit, Text: "--timeout " + w.o.timeout.String()})
 	}
-	grace := time.NewTimer(graceForTurn)
+	grace := time.NewTimer(turnBy)
 	defer grace.Stop()
 	select {
 	case err := <-idle:
@@ -118,8 +123,21 @@ func (w *work) turn(ctx context.Context) error {
 		if ctx.Err() != nil {
 			status = exitInterrupted
 		}
-		return &command.StatusError{Status: status, Err: errors.New("what the turn ran did not end in time when it was cancelled, and is left; a resume tells the model")}
+		what := command.List(command.Awaited(w.agent.Context().Fiber()))
+		if what == "" {
+			what = "what the turn ran"
+		}
+		return &command.StatusError{Status: status, Err: fmt.Errorf("the turn was cancelled, and what did not end when it was told to is killed: %s; a resume tells the model", what)}
 	}
+}
+
+// cancel begins the end of a turn.
+func (w *work) cancel(why agent.Cause) {
+	w.ending = time.Now()
+	if w.desk.view != nil {
+		w.desk.view.Ending()
+	}
+	w.agent.Cancel(why, true)
 }
 
 // say gives the agent its task, or tells it to go on.
@@ -137,27 +155,30 @@ func (w *work) say() error {
 
 // end takes everything down, within limits.Shutdown.
 func (w *work) end(ctx context.Context, events *follower) {
-	bounded := func(d time.Duration, do func(context.Context) error, what string) {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	from := w.ending
+	if from.IsZero() {
+		from = time.Now()
+	}
+	bounded := func(by time.Duration, do func(context.Context) error) error {
+		end, cancel := context.WithDeadline(context.WithoutCancel(ctx), from.Add(by))
 		defer cancel()
-		if err := do(end); err != nil && ctx.Err() == nil { // of an interruption the summary tells
-			fmt.Fprintf(w.s.Err, "dsh: %s: %v\n", what, err)
-		}
+		return do(end)
 	}
 	if w.agent != nil {
-		bounded(graceForAgent, w.agent.Close, "end agent")
+		_ = bounded(agentBy, w.agent.Close) // what hangs is told with the plugins, of which it is one
 	}
 	if w.session != nil {
-		bounded(graceForSession, w.session.Close, "close session")
-	}
-	events.wait(ctx)
-	w.desk.over(ctx)
-	if w.root != nil {
-		messages := io.Writer(w.s.Err)
-		if ctx.Err() != nil {
-			messages = io.Discard
+		if err := bounded(sessionBy, w.session.Close); err != nil && ctx.Err() == nil { // of an interruption the summary tells
+			fmt.Fprintf(w.s.Err, "dsh: the session could not be closed: %v\n", err)
 		}
-		command.Stop(w.root, messages)
+	}
+	events.wait(ctx, from.Add(readerBy))
+	w.desk.over(ctx, from.Add(readerBy))
+	if w.root != nil {
+		if waited := time.Now().Add(-readerBy); ctx.Err() == nil && waited.After(from) {
+			from = waited // for who reads, as long as it took
+		}
+		command.StopBy(w.root, w.s.Err, from.Add(pluginsBy))
 	}
 }
 
@@ -300,10 +321,10 @@ func (d *desk) watch(ctx context.Context, w *work) error {
 	return nil
 }
 
-// over waits until everything was shown.
-func (d *desk) over(ctx context.Context) {
+// over waits until everything was shown, after an interruption not longer than by.
+func (d *desk) over(ctx context.Context, by time.Time) {
 	if d.seen != nil {
-		d.seen.wait(ctx)
+		d.seen.wait(ctx, by)
 	}
 	if d.view != nil {
 		d.view.Clear()
@@ -337,8 +358,9 @@ func (f *follower) follow(events iter.Seq[session.Event], do func(session.Event)
 	}()
 }
 
-// wait waits until the last event was passed on, after an interruption not for long.
-func (f *follower) wait(ctx context.Context) {
+// wait waits until the last event was passed on, after an interruption not longer
+// than by.
+func (f *follower) wait(ctx context.Context, by time.Time) {
 	if f.done == nil {
 		return
 	}
@@ -347,7 +369,7 @@ func (f *follower) wait(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(graceForReader)
+	timer := time.NewTimer(time.Until(by))
 	defer timer.Stop()
 	select {
 	case <-f.done:

@@ -96,6 +96,26 @@ func TestRunInProcess(t *testing.T) {
 	}
 }
 
+// broken is a standard output that nobody reads.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func (broken) Close() error { return nil }
+
+// TestAnswerIsLost: a run whose answer could not be printed did not succeed.
+func TestAnswerIsLost(t *testing.T) {
+	home(t, "steps:\n  - text: \"Done.\"\n")
+	for _, more := range [][]string{nil, {"--json"}} {
+		var errs buffer
+		err := do(t.Context(), command.Streams{In: io.NopCloser(strings.NewReader("")), Out: broken{}, Err: &errs},
+			append([]string{"run", "--model", "script/../model.yml", "x"}, more...)...)
+		if command.Status(err) != command.Failure {
+			t.Errorf("%v: status %d: %v, %s", more, command.Status(err), err, &errs)
+		}
+	}
+}
+
 // TestRunReaderHangs: whoever asked for the events and reads none does not keep an
 // interrupted run.
 func TestRunReaderHangs(t *testing.T) {

@@ -238,6 +238,84 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
+// TestRunLeavesNothing: however a run ends, in time or at once, nothing that it
+// started outlives it, and a person reads in plain words what had to be killed.
+func TestRunLeavesNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	const (
+		deaf   = `trap '' INT TERM HUP; echo $$ > new; mv new pid; while :; do sleep 60; done`
+		killed = "is killed: the command \"trap '' INT TERM HUP; "
+		after  = "; a resume tells the model\nsession cut\n"
+	)
+	background := calls("bash", `{"run_in_background":true,"command":"`+deaf+`"}`)
+	running := calls("bash", `{"command":"until [ -e pid ]; do sleep 0.01; done"}`)
+	for _, tt := range []struct {
+		name    string
+		answers []func(http.ResponseWriter, *http.Request)
+		args    []string
+		signals []syscall.Signal
+		status  int
+		said    string
+	}{
+		{"completed", []func(http.ResponseWriter, *http.Request){background, running, says("Bye.")}, nil, nil, 0, ""},
+		{"interrupted", []func(http.ResponseWriter, *http.Request){calls("bash", `{"command":"`+deaf+`"}`)}, nil, []syscall.Signal{syscall.SIGINT}, 4, killed},
+		{"interrupted_beside", []func(http.ResponseWriter, *http.Request){background, running, stalls}, nil, []syscall.Signal{syscall.SIGTERM}, 4, ""},
+		{"timeout", []func(http.ResponseWriter, *http.Request){calls("bash", `{"command":"`+deaf+`"}`)}, []string{"--timeout", "2s"}, nil, 1, killed},
+		{"twice", []func(http.ResponseWriter, *http.Request){calls("bash", `{"command":"`+deaf+`"}`)}, nil, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, -1,
+			"dsh run: ended at once; what it still ran is killed; dsh run --resume --session cut goes on\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := serveModel(t, tt.answers...)
+			p := newPlace(t)
+			args := append([]string{"run", "--model", "openai/m", "--permission", "full", "--session", "cut"}, tt.args...)
+			cmd := p.command(t.Context(), t, []string{"OPENAI_BASE_URL=" + server.URL}, append(args, "work")...)
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waitFile(t, filepath.Join(p.dir, "pid"))
+			if tt.name == "interrupted_beside" {
+				for range tt.answers {
+					server.wait(t)
+				}
+			}
+			for _, s := range tt.signals {
+				if err := cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := status(t, cmd.Wait()); got != tt.status {
+				t.Errorf("status %d, want %d", got, tt.status)
+			}
+			if got := errs.String(); !strings.Contains(got, tt.said) || !strings.HasSuffix(got, "session cut\n") || tt.said == killed && !strings.HasSuffix(got, after) {
+				t.Errorf("said %s", got)
+			}
+			if tt.status == 0 && errs.String() != "session cut\n" {
+				t.Errorf("said %s", &errs)
+			}
+			text, err := os.ReadFile(filepath.Join(p.dir, "pid"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pid int
+			if _, err := fmt.Sscan(string(text), &pid); err != nil {
+				t.Fatal(err)
+			}
+			patience := time.Duration(0)
+			if tt.name == "twice" { // its supervisor has seen it go, and ends it
+				patience = 10 * time.Second
+			}
+			if !gone(pid, patience) {
+				t.Error("the command outlived the run")
+			}
+		})
+	}
+}
+
 // waitFile waits until a file is there.
 func waitFile(t *testing.T, name string) {
 	t.Helper()

@@ -106,6 +106,46 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestEnding: a turn that was cancelled waits for the model no more, and a question
+// that it took back was denied by nobody.
+func TestEnding(t *testing.T) {
+	l, err := session.NewLog(session.Meta{ID: "s", CreatedAt: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	v := New(Options{Out: &out, Live: true})
+	show := func(payloads ...session.Payload) string {
+		out.Reset()
+		events, err := l.Append(payloads...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			v.Event(e)
+		}
+		return out.String()
+	}
+	if got := show(talk()[:6]...); !strings.Contains(got, "waiting for the model") {
+		t.Errorf("%q", got)
+	}
+	out.Reset()
+	v.Ending()
+	if got := out.String(); !strings.Contains(got, "ending the turn") {
+		t.Errorf("%q", got)
+	}
+	got := show(session.ApprovalDecided{ID: "a1", Decision: "deny", Source: "cancelled", Reason: "cancelled before an answer came"},
+		session.Result{Turn: 1, Step: 1, Message: message.Result("m3", "c1", true, message.Plain("Error: cancelled"))})
+	if !strings.Contains(got, "cancelled: run <U+202E>rm\n") || strings.Contains(got, "denied") || strings.Contains(got, "waiting") || !strings.Contains(got, "ending the turn") {
+		t.Errorf("%q", got)
+	}
+	end := session.EndReason{Kind: session.EndAborted, Abort: &session.AbortReason{Kind: "user"}}
+	got = show(session.StepEnd{Turn: 1, Step: 1}, session.TurnEnd{Turn: 1, Reason: end}, session.TurnStart{Turn: 2})
+	if !strings.Contains(got, "waiting for the model") {
+		t.Errorf("the next turn: %q", got)
+	}
+}
+
 func TestNoColor(t *testing.T) {
 	if got := seen(t, Options{Answers: true}, talk()...); strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)

@@ -49,6 +49,7 @@ type View struct {
 	tools    map[string]bool
 	live     string // the last line of live output
 	quiet    bool   // the person is asked something
+	ending   bool   // the turn was cancelled
 }
 
 // redraw is the shortest time between two drawings of the status.
@@ -121,6 +122,26 @@ func (v *View) Note(text string) {
 	v.print(line{dim, plain.Terminal(text)})
 }
 
+// Ending says that the turn was cancelled: it waits for what runs to end, and for the
+// model no more.
+func (v *View) Ending() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ending = true
+	if v.o.Live {
+		v.wait()
+	}
+}
+
+// wait draws what is waited for.
+func (v *View) wait() {
+	what := "waiting for the model"
+	if v.ending {
+		what = "ending the turn"
+	}
+	v.draw(what, true)
+}
+
 // Clear takes away the line that is overwritten.
 func (v *View) Clear() {
 	v.mu.Lock()
@@ -129,8 +150,9 @@ func (v *View) Clear() {
 }
 
 func (v *View) turnStart(p session.TurnStart) {
+	v.ending = false
 	if v.o.Live {
-		v.draw("waiting for the model", true)
+		v.wait()
 		return
 	}
 	v.print(line{bold, fmt.Sprintf("── turn %d", p.Turn)})
@@ -284,7 +306,7 @@ func (v *View) result(p session.Result) {
 		v.indented(block(message.JoinText(content), dim, v.o.Width-4, shownLines))
 	}
 	if v.o.Live {
-		v.draw("waiting for the model", true)
+		v.wait()
 	}
 }
 
@@ -295,7 +317,11 @@ func (v *View) decided(p session.ApprovalDecided) {
 		return
 	}
 	text := "denied"
-	if p.Source != "" {
+	switch p.Source {
+	case "":
+	case "cancelled": // nobody has decided
+		text, p.Reason = p.Source, ""
+	default:
 		text += " (" + plain.Name(p.Source) + ")"
 	}
 	if q.Summary != "" {
