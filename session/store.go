@@ -154,7 +154,7 @@ type Store interface {
 
 // A Filter says which sessions List returns.
 type Filter struct {
-	Cwd   string // only those of this directory; "" for all
+	Cwd   string // only those of this directory, and those of which it cannot be read; "" for all
 	Limit int    // at most so many; 0 for all
 }
 

@@ -82,18 +82,15 @@ const idForms = "a session is named by its id, by a beginning of it that no othe
 // find is the id of the session that a person means.
 func find(ctx context.Context, s session.Store, name, cwd string) (string, error) {
 	if name == latest {
-		for _, limit := range []int{1, 0} { // all of them only where the first is a copy
+		for _, limit := range []int{1, 0} { // all of them only where the first is damaged
 			list, err := s.List(ctx, session.Filter{Cwd: cwd, Limit: limit})
 			if err != nil {
 				return "", err
 			}
 			for _, one := range list {
-				if !errors.Is(one.Err, jsonl.ErrCopied) {
+				if one.Meta.Cwd == cwd && !errors.Is(one.Err, jsonl.ErrCopied) {
 					return one.Meta.ID, nil
 				}
-			}
-			if len(list) == 0 {
-				break
 			}
 		}
 		return "", command.Usagef("there is no session of the folder %s; dsh sessions list --all shows those of others", cwd)

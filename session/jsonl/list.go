@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, filter session.Filter) ([]session.Summ
 		if err != nil {
 			sum.Meta.ID, sum.Err = e.Name(), err
 		}
-		if filter.Cwd == "" || filter.Cwd == sum.Meta.Cwd {
+		if filter.Cwd == "" || filter.Cwd == sum.Meta.Cwd || err != nil && sum.Meta.Cwd == "" {
 			list = append(list, sum)
 		}
 	}
