@@ -168,7 +168,8 @@ func (w *work) end(ctx context.Context, events *follower) {
 		_ = bounded(agentBy, w.agent.Close) // what hangs is told with the plugins, of which it is one
 	}
 	if w.session != nil {
-		if err := bounded(sessionBy, w.session.Close); err != nil && ctx.Err() == nil { // of an interruption the summary tells
+		// Of an interruption the summary tells, and of a store that failed the end of the turn.
+		if err := bounded(sessionBy, w.session.Close); err != nil && ctx.Err() == nil && !w.unwritten() {
 			fmt.Fprintf(w.s.Err, "dsh: the session could not be closed: %v\n", err)
 		}
 	}
@@ -180,6 +181,12 @@ func (w *work) end(ctx context.Context, events *follower) {
 		}
 		command.StopBy(w.root, w.s.Err, from.Add(pluginsBy))
 	}
+}
+
+// unwritten reports whether the turn ended because its session could not be written.
+func (w *work) unwritten() bool {
+	end := lastEnd(w.session.Events(w.from))
+	return end != nil && end.Error != nil && end.Error.Code == agent.CodeStore
 }
 
 // conclude prints the answer and the summary, and turns the end of the turn into
@@ -218,7 +225,9 @@ func (w *work) conclude(err error, begun time.Time) error {
 	if w.desk.view != nil && w.agent != nil {
 		fmt.Fprintln(w.s.Err, tally(events, begun))
 	}
-	fmt.Fprintf(w.s.Err, "session %s\n", w.session.Meta().ID)
+	if w.store.Has(w.session.Meta().ID) { // not where nothing of it could be written
+		fmt.Fprintf(w.s.Err, "session %s\n", w.session.Meta().ID)
+	}
 	if status == command.OK {
 		return nil
 	}

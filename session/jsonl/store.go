@@ -192,6 +192,15 @@ func (s *Store) Read(ctx context.Context, id string) (*session.Log, error) {
 	return l, nil
 }
 
+// Has reports whether there is something under the id of a session.
+func (s *Store) Has(id string) bool {
+	dir, err := s.dir(id)
+	if err == nil {
+		_, err = os.Lstat(dir)
+	}
+	return err == nil
+}
+
 // Holder says who has a session open for writing; nil: nobody. It does not disturb
 // who is about to open it.
 func (s *Store) Holder(id string) *session.LockedError {
