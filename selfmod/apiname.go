@@ -297,12 +297,14 @@ func memberList(info cordis.ServiceInfo, max int) string {
 	return listed(shown, max)
 }
 
-// memberText is a member as a signature would begin: its parameters have no
-// names here, only a number.
+// memberText is a member as a signature would begin: its parameters by name, or
+// their number where the names cannot be told.
 func memberText(m mount.Member) string {
 	switch {
 	case m.Kind != "function":
 		return plain.Name(m.Name)
+	case len(m.Params) > 0:
+		return plain.Name(m.Name) + "(" + strings.Join(m.Params, ", ") + ")"
 	case m.Arity == 0:
 		return plain.Name(m.Name) + "()"
 	}

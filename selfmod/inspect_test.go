@@ -249,15 +249,15 @@ func TestMembersOfMounts(t *testing.T) {
 		"\n- answer (provided by maker, no catalog entry)\n- greeter",
 		"\n- greeter (provided by maker, no catalog entry)\n    ",
 		"\n- of-go (provided by go, not for plugins)\n",
-		"hello(1 parameter)", "add(2 parameters)", "count()", "version",
+		"hello(who)", "add(a, b)", "count()", "version",
 	} {
 		if !strings.Contains(api, want) {
 			t.Errorf("no %q in\n%s", want, api)
 		}
 	}
 	r.Works(r.Call("cordis_inspect", `{"what":"api","name":"greeter"}`), "## api: greeter\n- greeter (provided by temporary Plugin dyn-1, maker, no catalog entry",
-		"\n    function hello(1 parameter)", "\n    function add(2 parameters)", "\n    function count()", "\n    value version")
-	one := r.Works(r.Call("cordis_inspect", `{"what":"api","name":"greeter.add"}`), "\n    function add(2 parameters)")
+		"\n    function hello(who)", "\n    function add(a, b)", "\n    function count()", "\n    value version")
+	one := r.Works(r.Call("cordis_inspect", `{"what":"api","name":"greeter.add"}`), "\n    function add(a, b)")
 	if strings.Contains(one, "hello") {
 		t.Errorf("more than was asked for:\n%s", one)
 	}

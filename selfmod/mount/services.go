@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -67,6 +68,9 @@ type Member struct {
 	Name  string // as the plugin says it, cut
 	Kind  string // "function" or "value"
 	Arity int    // of a function: how many parameters it has
+	// Params are their names where they can be told, those with a default with a
+	// question mark behind; else nil.
+	Params []string
 }
 
 // Members are what the value has, its own and what its class gives it, at most
@@ -74,7 +78,7 @@ type Member struct {
 func (s *Service) Members() []Member { return slices.Clone(s.members) }
 
 // membersOf reads what the prelude says of a value.
-func membersOf(rows [][3]any) []Member {
+func membersOf(rows [][4]any) []Member {
 	members := make([]Member, 0, min(len(rows), limits.Members))
 	for _, row := range rows[:min(len(rows), limits.Members)] {
 		name, _ := row[0].(string)
@@ -82,10 +86,55 @@ func membersOf(rows [][3]any) []Member {
 		m := Member{Name: plain.Cut(name, 4*limits.Name), Kind: "value"}
 		if row[1] == "function" {
 			m.Kind, m.Arity = "function", int(min(max(arity, 0), limits.Members))
+			text, _ := row[3].(string)
+			m.Params = paramNames(text, m.Arity)
 		}
 		members = append(members, m)
 	}
 	return members
+}
+
+// Forms of a function's text and of one parameter.
+var (
+	functionHead = regexp.MustCompile(`^(?:async\s+)?(?:function\b\s*)?\*?\s*[\w$]*\s*\(([^()]*)\)`)
+	arrowHead    = regexp.MustCompile(`^(?:async\s+)?([\w$]+)\s*=>`)
+	param        = regexp.MustCompile(`^((?:\.\.\.)?[A-Za-z_$][\w$]*)(\s*=[^{}\[\]"'` + "`" + `/]*)?$`)
+)
+
+// paramNames reads the names of parameters from how a function begins; nil where
+// that is not plain, or not as many as it says.
+func paramNames(text string, arity int) []string {
+	m := functionHead.FindStringSubmatch(text)
+	if m == nil {
+		m = arrowHead.FindStringSubmatch(text)
+	}
+	if m == nil || strings.TrimSpace(m[1]) == "" {
+		return nil
+	}
+	var names []string
+	required := -1
+	for part := range strings.SplitSeq(m[1], ",") {
+		p := param.FindStringSubmatch(strings.TrimSpace(part))
+		if p == nil {
+			return nil
+		}
+		name := p[1]
+		optional := p[2] != ""
+		if (optional || name[0] == '.') && required < 0 {
+			required = len(names)
+		}
+		if optional {
+			name += "?"
+		}
+		names = append(names, name)
+	}
+	if required < 0 {
+		required = len(names)
+	}
+	if required != arity {
+		return nil
+	}
+	return names
 }
 
 // binding is what a declared service is bound to; see the prelude.
@@ -102,7 +151,7 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 	var p struct {
 		Name    string   `json:"name"`
 		Binding binding  `json:"binding"`
-		Members [][3]any `json:"members"`
+		Members [][4]any `json:"members"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, fmt.Errorf("read provide: %w", err)

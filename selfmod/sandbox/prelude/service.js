@@ -2,7 +2,7 @@
 
 const {
   CONTEXT_SHOWN, FunctionPrototype, LIMITS, NativeError, ObjectPrototype, active, addFunction, cut, dropFunction, enlist, facades, freeze,
-  getOwnPropertyDescriptor, getPrototypeOf, hasOwn, isArray, isObject, keysOf, kindOf, labels, name60, newSet, own, ownKeys,
+  functionText, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, isArray, isObject, keysOf, kindOf, labels, name60, newSet, own, ownKeys,
   parts, quote, show, timerNames, timerVerb, toolsOf, typeError,
 } = core;
 
@@ -46,8 +46,8 @@ const makeService = (run, name, b) => {
   throw new NativeError('service ' + name60(name) + ' has a binding that is not known');
 };
 
-// membersText tells what a provided value has, for reports: [name, kind, arity], its
-// own and what its class gives it. No getter is asked.
+// membersText tells what a provided value has, for reports: [name, kind, arity] and
+// of a function how it begins, its own and what its class gives it. No getter is asked.
 const membersText = (value) => {
   const seen = newSet();
   let text = '';
@@ -63,7 +63,7 @@ const membersText = (value) => {
       const d = getOwnPropertyDescriptor(at, key);
       const fn = d !== undefined && hasOwn(d, 'value') && typeof d.value === 'function' ? d.value : undefined;
       const arity = fn === undefined ? undefined : own(getOwnPropertyDescriptor(fn, 'length') || {}, 'value');
-      text += (n === 0 ? '' : ',') + '[' + quote(cut(key, 200)) + ',"' + (fn === undefined ? 'value' : 'function') + '",' + (typeof arity === 'number' ? arity : 0) + ']';
+      text += (n === 0 ? '' : ',') + '[' + quote(cut(key, 200)) + ',"' + (fn === undefined ? 'value' : 'function') + '",' + (typeof arity === 'number' ? arity : 0) + (fn === undefined ? '' : ',' + quote(cut(functionText(fn), 120))) + ']';
       n++;
     }
   }
