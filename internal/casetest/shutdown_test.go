@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,9 +80,71 @@ func TestShutdownWhileHanging(t *testing.T) {
 			if err := end(client); err != nil {
 				t.Errorf("%v; standard error:\n%s", err, client.Stderr())
 			}
+			if !strings.HasSuffix(client.Stderr(), "is killed with dsh: the plugin dyn-1\n") {
+				t.Errorf("it does not say what hangs:\n%s", client.Stderr())
+			}
 			for _, pid := range workers {
 				if !gone(pid, time.Second) {
 					t.Errorf("worker %d outlived the program", pid)
+				}
+			}
+		})
+	}
+}
+
+// TestShutdownEndsCommands: asked to end, the program ends the commands that mounts
+// run before it goes, and those too that do not want to.
+func TestShutdownEndsCommands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	for name, end := range map[string]func(*Client) error{
+		"input_ends": func(c *Client) error { return c.Close(shutdownWithin) },
+		"sigterm":    func(c *Client) error { return c.Signal(syscall.SIGTERM, shutdownWithin) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			deaf := func(file string) string {
+				return "trap '' INT TERM HUP; cd " + dir + "; echo $$ > new; mv new " + file + "; while :; do sleep 60; done"
+			}
+			client, err := Start(t.Context(), Program(t), "mcp")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)
+			defer cancel()
+			code := fmt.Sprintf(`return { name: 'deaf', inject: ['tools', 'bash'], async apply(ctx) {
+  await ctx.bash.start(%q)
+  harness.registerTool(ctx, harness.defineTool({ name: 'deaf', description: 'hangs', parameters: {}, output: { schema: {}, render: () => [] },
+    execute: () => ctx.bash.run(%q) }))
+} }`, deaf("one"), deaf("two"))
+			args, err := json.Marshal(map[string]string{"code": code})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wait, err := client.Call("cordis_mount", args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer, err := wait(ctx); err != nil || answer.IsError {
+				t.Fatalf("mount: %v, %s", err, answer.Text)
+			}
+			waitFile(t, filepath.Join(dir, "one"))
+			if _, err := client.Call("deaf", json.RawMessage(`{}`)); err != nil {
+				t.Fatal(err)
+			}
+			waitFile(t, filepath.Join(dir, "two"))
+			if err := end(client); err != nil || strings.Contains(client.Stderr(), "killed") {
+				t.Errorf("%v; standard error:\n%s", err, client.Stderr())
+			}
+			for _, file := range []string{"one", "two"} {
+				text, err := os.ReadFile(filepath.Join(dir, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+				if err != nil || !gone(pid, 0) {
+					t.Errorf("command %s outlived the program: %v", file, err)
 				}
 			}
 		})

@@ -29,7 +29,7 @@
 // A Server is attached to a runtime by its plugin and serves a connection for as
 // long as Run runs. Run ends when its context is cancelled, the input ends or
 // cannot be written to any more, or the plugin is disposed. After the input has
-// ended, running calls have a second to answer; then, and at once in the other
+// ended, running calls have 750 ms to answer; then, and at once in the other
 // cases, they are cancelled. Run returns within limits.Shutdown whatever hangs;
 // what hangs then still holds its own goroutine and nothing else.
 package mcp

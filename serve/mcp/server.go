@@ -29,7 +29,7 @@ var ErrDetached = errors.New("the server is not attached to a runtime")
 // here: on running calls after the input has ended, on calls that were
 // cancelled, and on the SDK letting go.
 const (
-	graceForCalls     = 1000 * time.Millisecond
+	graceForCalls     = 750 * time.Millisecond
 	graceForCancelled = 250 * time.Millisecond
 	graceForSession   = 150 * time.Millisecond
 )
