@@ -89,7 +89,7 @@ var importRules = []importRule{
 		"the one list of what is linked in names everything that is a plugin, and no front door"},
 	{"serve/terminal", []string{"limits", "lossless", "internal/plain", "tool", "session", "session/message", "permission", "toolbox/ask", "golang.org/x/term"},
 		"a front door shows and asks; it runs no agent and knows no tool"},
-	{"cli/command", []string{"limits", "cordis", "internal/plain", "plugins/standard", "service/...", "permission", "github.com/spf13/cobra", "github.com/spf13/pflag"},
+	{"cli/command", []string{"limits", "cordis", "tool", "internal/plain", "plugins/standard", "service/...", "permission", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"what the commands have in common knows none of them"},
 	{"cli/work", []string{"cli/command", "limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "session", "session/...", "llm", "llm/...", "agent", "agent/...", "permission",
 		"toolbox/ask", "service/fs", "plugins/standard", "serve/terminal", "demo", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},

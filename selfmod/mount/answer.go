@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -277,4 +278,21 @@ func gone(v *tool.View, m *Mount) string {
 		return fmt.Sprintf("its plugin, temporary Plugin %s (%s), waits for a service that went with temporary Plugin %s (unmounted)", v.Mount.ID, plain.Name(v.Mount.Plugin), m.ID)
 	}
 	return fmt.Sprintf("it went with temporary Plugin %s (%s), which was unmounted", m.ID, m.Name())
+}
+
+// toolError carries name and code of what was thrown, or of the limit that was
+// passed, into the result.
+func toolError(err error) error {
+	var e *sandbox.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	t := &tool.Error{Name: sandboxError, Code: e.Code, Message: plain.Error(e.Error()), Err: err}
+	if e.Code == sandbox.CodeThrown && e.Fault != nil {
+		t.Name, t.Code = plain.Name(e.Fault.Name), plain.Name(e.Fault.Code)
+		if t.Name == sandboxError {
+			t.Name, t.Code = "Error", "" // only the sandbox speaks for itself
+		}
+	}
+	return t
 }

@@ -320,23 +320,6 @@ func appendExec(b []byte, e *tool.Exec) []byte {
 // machines. Nothing that a plugin throws carries it.
 const sandboxError = "SandboxError"
 
-// toolError carries name and code of what was thrown, or of the limit that was
-// passed, into the result.
-func toolError(err error) error {
-	var e *sandbox.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	t := &tool.Error{Name: sandboxError, Code: e.Code, Message: plain.Error(e.Error()), Err: err}
-	if e.Code == sandbox.CodeThrown && e.Fault != nil {
-		t.Name, t.Code = plain.Name(e.Fault.Name), plain.Name(e.Fault.Code)
-		if t.Name == sandboxError {
-			t.Name, t.Code = "Error", "" // only the sandbox speaks for itself
-		}
-	}
-	return t
-}
-
 // member enters another function of the tool with JSON arguments.
 func (t *mountedTool) member(ctx context.Context, kind, what string, args any) (json.RawMessage, error) {
 	text, err := json.Marshal(args)

@@ -204,11 +204,10 @@ func (s *Store) Has(id string) bool {
 // Holder says who has a session open for writing; nil: nobody. It does not disturb
 // who is about to open it.
 func (s *Store) Holder(id string) *session.LockedError {
-	dir, err := s.dir(id)
-	if err != nil {
-		return nil
+	if dir, err := s.dir(id); err == nil {
+		return holder(dir, id)
 	}
-	return holder(dir, id)
+	return nil
 }
 
 // readLog reads a session's log, and how many of its bytes are whole lines.
