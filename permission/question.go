@@ -169,6 +169,9 @@ func (p *Policy) diff(ctx context.Context, a *act) *tool.Card {
 // textOf is what a file has now, as far as it can be shown.
 func textOf(path string) *string {
 	text := "(its content is not shown: it is too large, or no text)"
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return &text // the open of a pipe would wait for its other end
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return &text

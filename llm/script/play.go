@@ -46,6 +46,9 @@ func Files(dir string) *Adapter {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("read script: %s is no regular file", plain.Line(path, limits.Preview))
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("read script: %w", err)

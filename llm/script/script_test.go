@@ -176,6 +176,12 @@ func TestFiles(t *testing.T) {
 	if _, err := g.Prepare(llm.Config{Provider: "script", Model: "none.yml"}); err == nil || !strings.Contains(err.Error(), llm.CodeUnknownModel) {
 		t.Errorf("a missing file: %v", err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Prepare(llm.Config{Provider: "script", Model: "folder"}); err == nil || !strings.Contains(err.Error(), "is no regular file") {
+		t.Errorf("what is no file: %v", err)
+	}
 	c, err := g.Prepare(llm.Config{Provider: "script", Model: "a.yml"})
 	if err != nil {
 		t.Fatal(err)
