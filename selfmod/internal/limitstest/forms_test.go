@@ -11,7 +11,7 @@ import (
 
 // forms are kinds of endless work that the engine can interrupt.
 var forms = map[string]string{
-	"slow_steps":        "const a = new Uint8Array(2e7); for (;;) a.indexOf(1)",
+	"slow_steps":        "const a = new Uint8Array(2e6); for (;;) a.indexOf(1)",
 	"plain":             "while (true) {}",
 	"try_catch":         "for (;;) { try { while (true) {} } catch {} }",
 	"finally":           "for (;;) { try { for (;;) { try { while (true) {} } catch {} finally { continue } } } finally { continue } }",

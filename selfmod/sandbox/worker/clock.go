@@ -5,12 +5,18 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/internal/qjs"
+	"github.com/dsh-go/dsh/selfmod/sandbox/worker/lock"
 )
 
 // grace is how long past its limit an entry may go on before it is called
 // stuck, which costs all mounts of the worker their state: one native call over
 // a large text can take hundreds of milliseconds on a busy machine.
 const grace = 500 * time.Millisecond
+
+// starving is how long past its limit an entry may go on where the machine gives
+// the process less than half of the grace in processor time: then what takes long
+// is the waiting.
+const starving = 8 * grace
 
 // pokes is how often the engine is made to look within the grace: where every
 // step is a native call that takes long, it would look too late by itself.
@@ -27,6 +33,9 @@ type clock struct {
 	running   bool
 	watch     *time.Timer
 	due       atomic.Int64 // when the running entry is stuck, on the clock of sinceStart; 0: not running
+
+	late    atomic.Int64 // the due of the entry that was last seen past its limit
+	lateCPU atomic.Int64 // the processor time of the process then
 }
 
 var start = time.Now()
@@ -44,16 +53,33 @@ func (c *clock) init(vm *qjs.VM, poke, stuck func()) {
 		}
 		left := time.Duration(due - sinceStart())
 		switch {
-		case left <= 0:
+		case left <= 0 && !c.starved(due):
 			stuck()
 		case left <= grace:
+			if c.late.Swap(due) != due {
+				c.lateCPU.Store(int64(lock.Used()))
+			}
 			poke()
+			if left <= 0 {
+				left = pokes
+			}
 			c.watch.Reset(min(left, pokes))
 		default: // of an earlier entry
 			c.watch.Reset(left - grace)
 		}
 	})
 	c.watch.Stop()
+}
+
+// starved says whether an entry that has used up its grace had too little of the
+// processor for it to be called stuck.
+func (c *clock) starved(due int64) bool {
+	used := lock.Used()
+	if used == 0 || sinceStart()-due > int64(starving-grace) {
+		return false // not known, or long enough
+	}
+	// One that was not seen past its limit before ran as rarely as this watchdog.
+	return c.late.Load() != due || used-time.Duration(c.lateCPU.Load()) < grace/2
 }
 
 // arm gives the entry its limit.

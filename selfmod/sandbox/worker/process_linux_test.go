@@ -145,7 +145,7 @@ func TestStuck(t *testing.T) {
 		if f.Mount != 1 || f.ID != id || f.Name != "tool" || f.Chain != id {
 			t.Errorf("stuck: %+v", f)
 		}
-		if d := time.Since(began); d < short+grace || d > short+grace+time.Second {
+		if d := time.Since(began); d < short+grace || d > short+starving+time.Second {
 			t.Errorf("reported after %v", d)
 		}
 	case <-time.After(wait):
@@ -223,5 +223,29 @@ func TestLoadsAreFlat(t *testing.T) {
 	t.Logf("resident: %d KiB, then %d KiB", before, after)
 	if after > before+8<<10 {
 		t.Errorf("it grew from %d to %d KiB in 1,000 mounts", before, after)
+	}
+}
+
+// TestStarved: an entry is not called stuck while the machine has no time for it.
+func TestStarved(t *testing.T) {
+	var c clock
+	due := sinceStart()
+	if !c.starved(due) {
+		t.Error("one that nobody saw run late is called stuck")
+	}
+	c.late.Store(due)
+	c.lateCPU.Store(int64(lock.Used()))
+	if !c.starved(due) {
+		t.Error("one that had no processor time is called stuck")
+	}
+	c.lateCPU.Store(int64(lock.Used() - grace))
+	if c.starved(due) {
+		t.Error("one that had its time is not called stuck")
+	}
+	due -= int64(starving)
+	c.late.Store(due)
+	c.lateCPU.Store(int64(lock.Used()))
+	if c.starved(due) {
+		t.Error("one that waits for ever is not called stuck")
 	}
 }

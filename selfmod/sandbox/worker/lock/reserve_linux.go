@@ -2,6 +2,7 @@ package lock
 
 import (
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,4 +37,13 @@ func GiveUp() {
 		_ = unix.Munmap(reserve.space)
 		reserve.space = nil
 	}
+}
+
+// Used is the processor time that the process has had, 0 where that is not known.
+func Used() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
