@@ -156,7 +156,7 @@ func TestEnv(t *testing.T) {
 func TestMountByItself(t *testing.T) {
 	r := newRig(t, permission.Config{})
 	r.mounted(fmt.Sprintf(`return { name: 'x', inject: ['fs'], apply(ctx) {
-		ctx.on('tools/result', async () => { for (let i = 0; i < %d; i++) await ctx.fs.writeText('w.txt', 'x').catch(() => {}) })
+		ctx.on('tools/result', async ({ name }) => { if (name === 'cordis_mount') return; for (let i = 0; i < %d; i++) await ctx.fs.writeText('w.txt', 'x').catch(() => {}) })
 	} }`, 10))
 	r.bind(permission.Binding{Mode: permission.ReadOnly}, false)
 	r.act("read", "a.txt")
