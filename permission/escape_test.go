@@ -107,7 +107,7 @@ func TestRememberedFlags(t *testing.T) {
 func TestBareRepository(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("there is no git here")
+		t.Skip("makes repositories with git, which is not installed")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

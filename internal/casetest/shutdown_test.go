@@ -38,7 +38,7 @@ func TestShutdownWhileHanging(t *testing.T) {
 	for name, end := range ways {
 		t.Run(name, func(t *testing.T) {
 			if runtime.GOOS == "windows" && name != "input_ends" {
-				t.Skip("no signals")
+				t.Skip("Windows has no signals that end a process in order")
 			}
 			client, err := Start(t.Context(), Program(t), "mcp", "--vm-timeout", "30s", "--call-timeout", "60s")
 			if err != nil {
@@ -96,7 +96,7 @@ func TestShutdownWhileHanging(t *testing.T) {
 // run before it goes, and those too that do not want to.
 func TestShutdownEndsCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no signals")
+		t.Skip("Windows has no signals that end a process in order")
 	}
 	for name, end := range map[string]func(*Client) error{
 		"input_ends": func(c *Client) error { return c.Close(shutdownWithin) },

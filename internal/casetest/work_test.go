@@ -127,7 +127,7 @@ func status(t testing.TB, err error) int {
 // into what is printed, not into the environment of a command.
 func TestRunKey(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no sh")
+		t.Skip("the model of this test calls for POSIX commands (env, cat), which Windows does not have")
 	}
 	const secret = "sk-loopback-0123456789abcdef"
 	for _, from := range []string{"environment", "file"} {
@@ -196,7 +196,7 @@ func checkAbsent(t *testing.T, p place, secret string, printed []byte) {
 // session goes on later; the second one ends the program at once.
 func TestRunInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no signals")
+		t.Skip("Windows has no signals that end a process in order")
 	}
 	for _, tt := range []struct {
 		name  string
@@ -242,7 +242,7 @@ func TestRunInterrupted(t *testing.T) {
 // started outlives it, and a person reads in plain words what had to be killed.
 func TestRunLeavesNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no signals")
+		t.Skip("Windows has no signals that end a process in order")
 	}
 	const (
 		deaf   = `trap '' INT TERM HUP; echo $$ > new; mv new pid; while :; do sleep 60; done`

@@ -60,7 +60,7 @@ func TestReadmeCommands(t *testing.T) {
 				return
 			}
 			if testing.Short() {
-				t.Skip("builds and runs the program")
+				t.Skip("-short: it builds and runs the program several times")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
@@ -92,7 +92,7 @@ var examples = map[string][]string{
 // TestExamples runs the commands of each example's README, one after the other.
 func TestExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the program")
+		t.Skip("-short: it builds and runs the program several times")
 	}
 	folders, err := os.ReadDir(filepath.Join(root(), "examples"))
 	if err != nil {

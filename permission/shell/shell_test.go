@@ -209,7 +209,7 @@ func TestReadOnly(t *testing.T) {
 func TestReadingLinesRead(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash here")
+		t.Skip("compares with the real bash, which is not installed")
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a": "b\na\n", "b": "x\n", "b.json": `{"a":1}`, "sub/c": "y", "x/d": "z"} {

@@ -31,7 +31,7 @@ func newWorld(t testing.TB, cfg Config, plugins ...*cordis.Plugin) *world {
 		t.Fatal(err)
 	}
 	t.Setenv("DSH_HOME", filepath.Join(dir, ".dsh"))
-	w := &world{t: t, root: cordis.New(), dir: filepath.Join(dir, "work")}
+	w := &world{t: t, root: cordis.New(), dir: filepath.Join(dir, "ada")}
 	if err := os.Mkdir(w.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestMatch(t *testing.T) {
 func TestLikeGit(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not here")
+		t.Skip("compares with the real git, which is not installed")
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
