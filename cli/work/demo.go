@@ -58,7 +58,7 @@ func runDemo(ctx context.Context, s command.Streams) (err error) {
 		return err
 	}
 	w := &work{s: command.Streams{In: s.In, Out: s.Out, Err: log}, desk: &desk{}}
-	defer func() { w.end(ctx, &follower{}) }()
+	defer func() { _ = w.end(ctx, &follower{}) }() // no events are printed
 	kept, err := w.openDemo(ctx, dir)
 	if err != nil {
 		return err

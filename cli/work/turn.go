@@ -41,10 +41,9 @@ func run(ctx context.Context, s command.Streams, o *runOptions) (err error) {
 	begun := time.Now()
 	events := &follower{}
 	defer func() {
-		w.end(ctx, events)
-		err = w.conclude(err, begun)
-		if err == nil {
-			err = events.err
+		unprinted := w.end(ctx, events)
+		if err = w.conclude(err, begun); err == nil {
+			err = unprinted
 		}
 	}()
 	if err := w.open(ctx); err != nil {
@@ -153,8 +152,9 @@ func (w *work) say() error {
 	return w.agent.Send(m, session.NextTurn, true)
 }
 
-// end takes everything down, within limits.Shutdown.
-func (w *work) end(ctx context.Context, events *follower) {
+// end takes everything down, within limits.Shutdown, and says why events were not
+// printed.
+func (w *work) end(ctx context.Context, events *follower) (unprinted error) {
 	from := w.ending
 	if from.IsZero() {
 		from = time.Now()
@@ -173,7 +173,7 @@ func (w *work) end(ctx context.Context, events *follower) {
 			fmt.Fprintf(w.s.Err, "dsh: the session could not be closed: %v\n", err)
 		}
 	}
-	events.wait(ctx, from.Add(readerBy))
+	unprinted = events.wait(ctx, from.Add(readerBy))
 	w.desk.over(ctx, from.Add(readerBy))
 	if w.root != nil {
 		if waited := time.Now().Add(-readerBy); ctx.Err() == nil && waited.After(from) {
@@ -181,6 +181,7 @@ func (w *work) end(ctx context.Context, events *follower) {
 		}
 		command.StopBy(w.root, w.s.Err, from.Add(pluginsBy))
 	}
+	return unprinted
 }
 
 // unwritten reports whether the turn ended because its session could not be written.
@@ -333,7 +334,7 @@ func (d *desk) watch(ctx context.Context, w *work) error {
 // over waits until everything was shown, after an interruption not longer than by.
 func (d *desk) over(ctx context.Context, by time.Time) {
 	if d.seen != nil {
-		d.seen.wait(ctx, by)
+		_ = d.seen.wait(ctx, by) // nobody could be told
 	}
 	if d.view != nil {
 		d.view.Clear()
@@ -368,20 +369,22 @@ func (f *follower) follow(events iter.Seq[session.Event], do func(session.Event)
 }
 
 // wait waits until the last event was passed on, after an interruption not longer
-// than by.
-func (f *follower) wait(ctx context.Context, by time.Time) {
+// than by. It says why one was not.
+func (f *follower) wait(ctx context.Context, by time.Time) error {
 	if f.done == nil {
-		return
+		return nil
 	}
 	select {
 	case <-f.done:
-		return
+		return f.err
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(time.Until(by))
 	defer timer.Stop()
 	select {
 	case <-f.done:
+		return f.err
 	case <-timer.C:
+		return &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted before all events were printed")}
 	}
 }

@@ -138,6 +138,31 @@ func TestRunReaderHangs(t *testing.T) {
 	}
 }
 
+// TestRunReaderStops: where a run is interrupted when its turn has ended, and not all
+// of its events were printed, its status says so.
+func TestRunReaderStops(t *testing.T) {
+	home(t, "steps:\n  - text: \"Done.\"\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	events, out := io.Pipe()
+	defer events.Close() // the writer that still waits goes
+	done := make(chan error, 1)
+	var errs buffer
+	go func() {
+		done <- do(ctx, command.Streams{In: io.NopCloser(strings.NewReader("")), Out: out, Err: &errs}, "run", "--json", "--model", "script/../model.yml", "x")
+	}()
+	var read []byte
+	for b := make([]byte, 1); !bytes.HasSuffix(read, []byte(`"turn/end`)); { // of the line, which is not read to its end
+		if _, err := events.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		read = append(read, b...)
+	}
+	cancel()
+	if err := <-done; command.Status(err) != exitInterrupted {
+		t.Errorf("%v: %s", err, &errs)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		reason session.EndReason
