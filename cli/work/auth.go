@@ -139,20 +139,12 @@ func readHidden(ctx context.Context, fd int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at terminal: %w", err)
 	}
-	type read struct {
-		text []byte
-		err  error
-	}
-	done := make(chan read, 1)
-	go func() {
-		text, err := term.ReadPassword(fd)
-		done <- read{text, err}
-	}()
+	done := begin(func() ([]byte, error) { return term.ReadPassword(fd) })
 	select {
 	case r := <-done:
 		return r.text, r.err
 	case <-ctx.Done():
-		return nil, errors.Join(&command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted")}, term.Restore(fd, before))
+		return nil, errors.Join(errInterrupted, term.Restore(fd, before))
 	}
 }
 

@@ -3,9 +3,7 @@ package work
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -210,26 +208,6 @@ func (o *runOptions) readTask(ctx context.Context, args []string, s command.Stre
 		return nil
 	}
 	return o.addPiped(ctx, s, limits.TaskWait)
-}
-
-// readAll reads at most most bytes, until the end of the input or of ctx. A read of
-// a stream that says nothing goes on until the program ends.
-func readAll(ctx context.Context, in io.Reader, most int64) ([]byte, error) {
-	type read struct {
-		text []byte
-		err  error
-	}
-	done := make(chan read, 1)
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(in, most))
-		done <- read{text, err}
-	}()
-	select {
-	case r := <-done:
-		return r.text, r.err
-	case <-ctx.Done():
-		return nil, &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted")}
-	}
 }
 
 // place finds the folder to work in, and what of it may be read and written.

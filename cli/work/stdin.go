@@ -56,21 +56,44 @@ func (o *runOptions) addPiped(ctx context.Context, s command.Streams, wait time.
 	return nil
 }
 
+// errInterrupted ends a command that was told to end while it read.
+var errInterrupted = &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted")}
+
+// read is what was read.
+type read struct {
+	text []byte
+	err  error
+}
+
+// begin reads on a goroutine of its own. Of a stream that says nothing it goes on
+// until the program ends.
+func begin(from func() ([]byte, error)) <-chan read {
+	done := make(chan read, 1)
+	go func() {
+		text, err := from()
+		done <- read{text, err}
+	}()
+	return done
+}
+
+// readAll reads at most most bytes, until the end of the input or of ctx.
+func readAll(ctx context.Context, in io.Reader, most int64) ([]byte, error) {
+	done := begin(func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, most)) })
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, errInterrupted
+	}
+}
+
 // errSilent says that nothing came.
 var errSilent = errors.New("nothing came")
 
 // readSoon is readAll for a stream of which the first byte comes soon, if any does.
 func readSoon(ctx context.Context, in io.Reader, most int64, wait time.Duration) ([]byte, error) {
 	first := &firstByte{in: in, came: make(chan struct{})}
-	type read struct {
-		text []byte
-		err  error
-	}
-	done := make(chan read, 1)
-	go func() { // of a stream that says nothing it goes on until the program ends
-		text, err := io.ReadAll(io.LimitReader(first, most))
-		done <- read{text, err}
-	}()
+	done := begin(func() ([]byte, error) { return io.ReadAll(io.LimitReader(first, most)) })
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	came := first.came
@@ -84,7 +107,7 @@ func readSoon(ctx context.Context, in io.Reader, most int64, wait time.Duration)
 		case <-timer.C:
 			return nil, errSilent
 		case <-ctx.Done():
-			return nil, &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted")}
+			return nil, errInterrupted
 		}
 	}
 }
