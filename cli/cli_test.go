@@ -88,6 +88,7 @@ func TestUsage(t *testing.T) {
 		{"root", []string{"mcp", "--root", "no/such"}, 2, "--root: there is no folder"},
 		{"root_file", []string{"inspect", "--read-only-root", "cli_test.go"}, 2, "cli_test.go is no folder"},
 		{"pass_env", []string{"mcp", "--pass-env", ""}, 2, "no name of a variable"},
+		{"pass_env_pattern", []string{"mcp", "--pass-env", "GITHUB_*"}, 2, "no name of a variable"},
 		{"permission", []string{"mcp", "--permission", "loose"}, 2, "choose ask, auto-edit, full or read-only"},
 		{"rule", []string{"mcp", "--allow", "sh(x)"}, 2, `--allow: rule "sh(x)": there is no rule "sh"`},
 		{"deny_rule", []string{"mcp", "--deny", "bash("}, 2, "--deny: rule"},

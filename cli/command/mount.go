@@ -65,20 +65,18 @@ func (o *MountOptions) Check() error {
 	if err := o.checkServices(); err != nil {
 		return AsUsage(err)
 	}
-	for _, name := range o.PassEnv {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return Usagef("--pass-env %q is no name of a variable: give the name alone, such as GITHUB_TOKEN", name)
-		}
+	if err := CheckPassEnv(o.PassEnv); err != nil {
+		return err
 	}
 	if !o.Has("fs") {
 		return nil
 	}
 	if len(o.Roots)+len(o.ReadOnly) == 0 {
-		root, err := impliedRoot()
+		dir, err := os.Getwd()
 		if err != nil {
-			return err
+			return fmt.Errorf("find working directory: %w", err)
 		}
-		o.Roots = root
+		o.Roots = ImpliedRoots(dir)
 	}
 	if err := checkFolders("--root", o.Roots); err != nil {
 		return err
@@ -110,7 +108,7 @@ func (o *MountOptions) Has(service string) bool { return slices.Contains(o.Servi
 // checkFolders makes the names of folders absolute, in place.
 func checkFolders(flag string, folders []string) error {
 	for i, folder := range folders {
-		abs, err := checkFolder(folder)
+		abs, err := Folder(folder)
 		if err != nil {
 			return Usagef("%s: %w", flag, err)
 		}
@@ -119,7 +117,8 @@ func checkFolders(flag string, folders []string) error {
 	return nil
 }
 
-func checkFolder(name string) (string, error) {
+// Folder is the absolute name of a folder that is there. Its error says the name.
+func Folder(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("it needs the name of a folder, and got an empty one")
 	}
@@ -137,17 +136,24 @@ func checkFolder(name string) (string, error) {
 	return abs, nil
 }
 
-// impliedRoot is the working directory, unless that would be everything.
-func impliedRoot() ([]string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find working directory: %w", err)
-	}
+// ImpliedRoots are the roots where none are named: dir, an absolute name, unless that
+// would be everything.
+func ImpliedRoots(dir string) []string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "" // not known: it cannot be compared
 	}
-	return fs.DefaultRoots(dir, home), nil
+	return fs.DefaultRoots(dir, home)
+}
+
+// CheckPassEnv says, as an error of usage, which name of --pass-env is none.
+func CheckPassEnv(names []string) error {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "=*\x00") {
+			return Usagef("--pass-env %q is no name of a variable: give the name alone, such as GITHUB_TOKEN", name)
+		}
+	}
+	return nil
 }
 
 // Chosen are the services as plugins/standard takes them. Call it after Check.

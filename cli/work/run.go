@@ -21,7 +21,6 @@ import (
 	"github.com/dsh-go/dsh/llm/providers"
 	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/serve/terminal"
-	"github.com/dsh-go/dsh/service/fs"
 )
 
 // runOptions are the flags of dsh run, and its task.
@@ -143,11 +142,11 @@ func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string,
 			return err
 		}
 	}
+	if err := command.CheckPassEnv(o.passEnv); err != nil {
+		return err
+	}
 	for _, name := range o.passEnv {
-		switch {
-		case name == "" || strings.ContainsAny(name, "=*\x00"):
-			return command.Usagef("--pass-env %q is no name of a variable: give the name alone, such as GITHUB_TOKEN", name)
-		case slices.Contains(keys.Variables(providers.WithKey()...), name):
+		if slices.Contains(keys.Variables(providers.WithKey()...), name) {
 			return command.Usagef("--pass-env %s: no command gets the key of a model provider", name)
 		}
 	}
@@ -220,9 +219,6 @@ func (o *runOptions) place(cwd string) (err error) {
 		folders []string
 	}{{"--root", o.roots}, {"--read-only-root", o.readOnly}} {
 		for i, name := range list.folders {
-			if name == "" {
-				return command.Usagef("%s needs the name of a folder, and got an empty one", list.flag)
-			}
 			if list.folders[i], err = folder(name); err != nil {
 				return command.Usagef("%s: %w", list.flag, err)
 			}
@@ -231,11 +227,7 @@ func (o *runOptions) place(cwd string) (err error) {
 	if len(o.roots)+len(o.readOnly) > 0 {
 		return nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "" // not known: it cannot be compared
-	}
-	if o.roots = fs.DefaultRoots(o.cwd, home); len(o.roots) == 0 {
+	if o.roots = command.ImpliedRoots(o.cwd); len(o.roots) == 0 {
 		return command.Usagef("the folder %s is too much to work in by default: give --cwd, or name it with --root", plain.Line(o.cwd, limits.Preview))
 	}
 	return nil

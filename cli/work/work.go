@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,16 +58,13 @@ func keyStore() keys.Store { return keys.Store{Home: fs.Home()} }
 // folder is the absolute name of a folder, with links resolved, so that a
 // session's folder compares.
 func folder(name string) (string, error) {
-	abs, err := filepath.Abs(name)
+	abs, err := command.Folder(name)
 	if err != nil {
-		return "", fmt.Errorf("find folder: %w", err)
+		return "", err
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return "", fmt.Errorf("there is no folder %s", abs)
-	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("%s is no folder", abs)
+		return "", fmt.Errorf("find folder: %w", err)
 	}
 	return real, nil
 }
