@@ -47,7 +47,6 @@ type View struct {
 	calls    map[string]session.Call
 	asked    map[string]session.ApprovalAsked
 	tools    map[string]bool
-	live     string // the last line of live output
 	quiet    bool   // the person is asked something
 	ending   bool   // the turn was cancelled
 }
@@ -110,16 +109,8 @@ func (v *View) Progress(text string) {
 	defer v.mu.Unlock()
 	rows := strings.Split(strings.TrimRight(plain.Terminal(text), "\n"), "\n")
 	if last := strings.TrimSpace(rows[len(rows)-1]); last != "" {
-		v.live = last
 		v.draw("  "+last, false)
 	}
-}
-
-// Note writes a line for the person.
-func (v *View) Note(text string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.print(line{dim, plain.Terminal(text)})
 }
 
 // Ending says that the turn was cancelled: it waits for what runs to end, and for the
@@ -200,7 +191,7 @@ func (v *View) user(p session.UserMessage) {
 		return
 	}
 	v.print(line{bold, "you:"})
-	v.paragraph("", text)
+	v.paragraph(text)
 }
 
 // header tells which tools came and went.
@@ -261,14 +252,13 @@ func (v *View) answer(p session.AssistantMessage) {
 				v.print(line{l.style, "~ " + l.text})
 			}
 		case b.Type == message.TextBlock && (v.o.Answers || len(p.Message.Calls()) > 0):
-			v.paragraph("", string(b.Text))
+			v.paragraph(string(b.Text))
 		}
 	}
 }
 
 func (v *View) call(p session.Call) {
 	v.calls[p.CallID] = p
-	v.live = ""
 	var card *tool.Card
 	if v.o.Cards != nil {
 		card = v.o.Cards.Call(p.Name, p.Arguments)
@@ -344,13 +334,13 @@ func (v *View) todo(p session.Todo) {
 }
 
 // paragraph writes a text of the conversation, whole.
-func (v *View) paragraph(style, text string) {
+func (v *View) paragraph(text string) {
 	text = strings.Trim(plain.Terminal(text), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
 	}
 	for row := range strings.SplitSeq(text, "\n") {
-		v.print(line{style, row})
+		v.print(line{"", row})
 	}
 }
 
