@@ -2,12 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/serve/mcp"
+	"github.com/dsh-go/dsh/serve/terminal"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -80,10 +80,8 @@ input ends; what is mounted stays until then. The status is 1 if a call failed.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withRegistry(cmd.Context(), s, &o.MountOptions, func(r *tool.Registry, server *mcp.Server) error {
 				o.Warn(s.Err)
-				if f, ok := s.In.(*os.File); ok {
-					if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-						fmt.Fprintln(s.Err, "dsh tool: type calls, such as tools/list; dsh tool --help shows how")
-					}
+				if terminal.Is(s.In) {
+					fmt.Fprintln(s.Err, "dsh tool: type calls, such as tools/list; dsh tool --help shows how")
 				}
 				return o.caller(r, server, s).follow(cmd.Context(), s.In)
 			})
