@@ -47,8 +47,8 @@ type View struct {
 	calls    map[string]session.Call
 	asked    map[string]session.ApprovalAsked
 	tools    map[string]bool
-	quiet    bool   // the person is asked something
-	ending   bool   // the turn was cancelled
+	quiet    bool // the person is asked something
+	ending   bool // the turn was cancelled
 }
 
 // redraw is the shortest time between two drawings of the status.
