@@ -1,8 +1,6 @@
 package casetest
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -40,48 +38,27 @@ func TestShutdownWhileHanging(t *testing.T) {
 			if runtime.GOOS == "windows" && name != "input_ends" {
 				t.Skip("Windows has no signals that end a process in order")
 			}
-			client, err := Start(t.Context(), Program(t), "mcp", "--vm-timeout", "30s", "--call-timeout", "60s")
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)
-			defer cancel()
-			args, err := json.Marshal(map[string]string{"code": hanging})
-			if err != nil {
-				t.Fatal(err)
-			}
-			wait, err := client.Call("cordis_mount", args)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if answer, err := wait(ctx); err != nil || answer.IsError {
-				t.Fatalf("mount: %v, %s", err, answer.Text)
-			}
+			s := open(t, "--vm-timeout", "30s", "--call-timeout", "60s")
+			s.mount(hanging)
 			for _, tool := range []string{"never", "never", "loop"} {
-				if _, err := client.Call(tool, json.RawMessage(`{}`)); err != nil {
-					t.Fatal(err)
-				}
+				s.send(tool, struct{}{})
 			}
 			// The server still answers, so the calls have been taken.
-			wait, err = client.Call("cordis_inspect", json.RawMessage(`{"what":"temporary"}`))
-			if err != nil {
-				t.Fatal(err)
+			if a := s.call("cordis_inspect", map[string]string{"what": "temporary"}); !strings.Contains(a.Text, "hanging") {
+				t.Fatalf("inspect: %s", a.Text)
 			}
-			if answer, err := wait(ctx); err != nil || !strings.Contains(answer.Text, "hanging") {
-				t.Fatalf("inspect: %v, %s", err, answer.Text)
-			}
-			workers, err := client.children()
+			workers, err := s.children()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if runtime.GOOS == "linux" && len(workers) == 0 {
 				t.Error("no worker was found")
 			}
-			if err := end(client); err != nil {
-				t.Errorf("%v; standard error:\n%s", err, client.Stderr())
+			if err := end(s.Client); err != nil {
+				t.Errorf("%v; standard error:\n%s", err, s.Stderr())
 			}
-			if !strings.HasSuffix(client.Stderr(), "is killed with dsh: the plugin dyn-1\n") {
-				t.Errorf("it does not say what hangs:\n%s", client.Stderr())
+			if !strings.HasSuffix(s.Stderr(), "is killed with dsh: the plugin dyn-1\n") {
+				t.Errorf("it does not say what hangs:\n%s", s.Stderr())
 			}
 			for _, pid := range workers {
 				if !gone(pid, time.Second) {
@@ -107,35 +84,18 @@ func TestShutdownEndsCommands(t *testing.T) {
 			deaf := func(file string) string {
 				return "trap '' INT TERM HUP; cd " + dir + "; echo $$ > new; mv new " + file + "; while :; do sleep 60; done"
 			}
-			client, err := Start(t.Context(), Program(t), "mcp")
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)
-			defer cancel()
+			s := open(t)
 			code := fmt.Sprintf(`return { name: 'deaf', inject: ['tools', 'bash'], async apply(ctx) {
   await ctx.bash.start(%q)
   harness.registerTool(ctx, harness.defineTool({ name: 'deaf', description: 'hangs', parameters: {}, output: { schema: {}, render: () => [] },
     execute: () => ctx.bash.run(%q) }))
 } }`, deaf("one"), deaf("two"))
-			args, err := json.Marshal(map[string]string{"code": code})
-			if err != nil {
-				t.Fatal(err)
-			}
-			wait, err := client.Call("cordis_mount", args)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if answer, err := wait(ctx); err != nil || answer.IsError {
-				t.Fatalf("mount: %v, %s", err, answer.Text)
-			}
+			s.mount(code)
 			waitFile(t, filepath.Join(dir, "one"))
-			if _, err := client.Call("deaf", json.RawMessage(`{}`)); err != nil {
-				t.Fatal(err)
-			}
+			s.send("deaf", struct{}{})
 			waitFile(t, filepath.Join(dir, "two"))
-			if err := end(client); err != nil || strings.Contains(client.Stderr(), "killed") {
-				t.Errorf("%v; standard error:\n%s", err, client.Stderr())
+			if err := end(s.Client); err != nil || strings.Contains(s.Stderr(), "killed") {
+				t.Errorf("%v; standard error:\n%s", err, s.Stderr())
 			}
 			for _, file := range []string{"one", "two"} {
 				text, err := os.ReadFile(filepath.Join(dir, file))
