@@ -168,7 +168,9 @@ func hash(source string) string {
 }
 
 // provideCall finds the names that a source provides by a literal.
-var provideCall = regexp.MustCompile(`\.provide\(\s*(?:'([^'\\\n]{1,80})'|"([^"\\\n]{1,80})")`)
+var provideCall = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\.provide\(\s*(?:'([^'\\\n]{1,80})'|"([^"\\\n]{1,80})")`)
+})
 
 // likelyProvides guesses from the source what a plugin will provide. It only
 // explains circles of plugins none of which has run yet.
@@ -177,7 +179,7 @@ func likelyProvides(source string) []string {
 		return nil
 	}
 	var names []string
-	for _, found := range provideCall.FindAllStringSubmatch(source, limits.Services) {
+	for _, found := range provideCall().FindAllStringSubmatch(source, limits.Services) {
 		if name := found[1] + found[2]; !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -94,19 +95,21 @@ func membersOf(rows [][4]any) []Member {
 	return members
 }
 
-// Forms of a function's text and of one parameter.
-var (
-	functionHead = regexp.MustCompile(`^(?:async\s+)?(?:function\b\s*)?\*?\s*[\w$]*\s*\(([^()]*)\)`)
-	arrowHead    = regexp.MustCompile(`^(?:async\s+)?([\w$]+)\s*=>`)
-	param        = regexp.MustCompile(`^((?:\.\.\.)?[A-Za-z_$][\w$]*)(\s*=[^{}\[\]"'` + "`" + `/]*)?$`)
-)
+// forms are those of a function's text and of one parameter. Not at the start: every
+// process of the program would wait for it.
+var forms = sync.OnceValue(func() (f struct{ function, arrow, param *regexp.Regexp }) {
+	f.function = regexp.MustCompile(`^(?:async\s+)?(?:function\b\s*)?\*?\s*[\w$]*\s*\(([^()]*)\)`)
+	f.arrow = regexp.MustCompile(`^(?:async\s+)?([\w$]+)\s*=>`)
+	f.param = regexp.MustCompile(`^((?:\.\.\.)?[A-Za-z_$][\w$]*)(\s*=[^{}\[\]"'` + "`" + `/]*)?$`)
+	return f
+})
 
 // paramNames reads the names of parameters from how a function begins; nil where
 // that is not plain, or not as many as it says.
 func paramNames(text string, arity int) []string {
-	m := functionHead.FindStringSubmatch(text)
+	m := forms().function.FindStringSubmatch(text)
 	if m == nil {
-		m = arrowHead.FindStringSubmatch(text)
+		m = forms().arrow.FindStringSubmatch(text)
 	}
 	if m == nil || strings.TrimSpace(m[1]) == "" {
 		return nil
@@ -114,7 +117,7 @@ func paramNames(text string, arity int) []string {
 	var names []string
 	required := -1
 	for part := range strings.SplitSeq(m[1], ",") {
-		p := param.FindStringSubmatch(strings.TrimSpace(part))
+		p := forms().param.FindStringSubmatch(strings.TrimSpace(part))
 		if p == nil {
 			return nil
 		}
