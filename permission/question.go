@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -125,15 +126,18 @@ func (a *act) commandDetail() string {
 	return bounded(lines...)
 }
 
-// injectList finds what the code of a plugin says that it injects.
-var injectList = regexp.MustCompile(`\binject\s*[:=]\s*(\[[^\[\]]{0,1000}\]|\{[^{}]{0,1000}\}|'[^'\n]{0,100}'|"[^"\n]{0,100}")`)
+// injectList finds what the code of a plugin says that it injects. It is large, and
+// most programs never need it.
+var injectList = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\binject\s*[:=]\s*(\[[^\[\]]{0,1000}\]|\{[^{}]{0,1000}\}|'[^'\n]{0,100}'|"[^"\n]{0,100}")`)
+})
 
 var injectWord = regexp.MustCompile(`\binject\b`)
 
 // injects says which services the code injects, as far as its text tells: only to
 // run it would tell for certain.
 func injects(code string) string {
-	found := injectList.FindStringSubmatch(code)
+	found := injectList().FindStringSubmatch(code)
 	switch {
 	case found != nil && len(injectWord.FindAllString(code, 2)) == 1:
 		return plain.Line(found[1], limits.SourceLine)
@@ -228,16 +232,18 @@ var verbs = map[string][]string{
 
 // ordinaryFlags are those flags of programs of verbs that run no other program and
 // write no other file. What was remembered with a * holds for them alone.
-var ordinaryFlags = map[string]*regexp.Regexp{
-	"cargo": regexp.MustCompile(`^(-[vqr]+|-[pj]|--(all|workspace|all-targets|all-features|no-default-features|release|lib|bins?|tests?|examples?|doc|check|locked|offline|frozen|package|features|verbose|quiet|no-run|no-fail-fast))(=.*)?$`),
-	"go":    regexp.MustCompile(`^--?(a|v|x|n|p|race|msan|asan|short|json|cover|covermode|coverpkg|failfast|bench|benchmem|benchtime|count|cpu|list|parallel|run|skip|shuffle|timeout|tags|trimpath|buildvcs|vet|fuzz|fuzztime)(=.*)?$`),
-}
+var ordinaryFlags = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"cargo": regexp.MustCompile(`^(-[vqr]+|-[pj]|--(all|workspace|all-targets|all-features|no-default-features|release|lib|bins?|tests?|examples?|doc|check|locked|offline|frozen|package|features|verbose|quiet|no-run|no-fail-fast))(=.*)?$`),
+		"go":    regexp.MustCompile(`^--?(a|v|x|n|p|race|msan|asan|short|json|cover|covermode|coverpkg|failfast|bench|benchmem|benchtime|count|cpu|list|parallel|run|skip|shuffle|timeout|tags|trimpath|buildvcs|vet|fuzz|fuzztime)(=.*)?$`),
+	}
+})
 
 // ordinary says whether every command of the line that has ordinary flags has no
 // other. What comes after -- and -args is for what is tested.
 func (a *act) ordinary() bool {
 	for _, c := range a.line.Commands {
-		flags := ordinaryFlags[c.Args[0].Text]
+		flags := ordinaryFlags()[c.Args[0].Text]
 		if flags == nil {
 			continue
 		}
@@ -261,7 +267,7 @@ func (a *act) rememberLine() (rule, words string) {
 		if verb.Literal && slices.Contains(verbs[name.Text], verb.Text) && a.ordinary() {
 			rule = fmt.Sprintf("bash(%s %s *)", name.Text, verb.Text)
 			words = "every " + name.Text + " " + verb.Text
-			if ordinaryFlags[name.Text] != nil {
+			if ordinaryFlags()[name.Text] != nil {
 				words += " with ordinary flags"
 			}
 			return rule, words

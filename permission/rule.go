@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -93,7 +94,7 @@ func ParseRule(s string) (Rule, error) {
 		if !hasArg {
 			return wrong("it needs the name of a tool")
 		}
-		if !ruleToolName.MatchString(arg) {
+		if !ruleToolName().MatchString(arg) {
 			return wrong("%q is no name that a tool can have", plain.Line(arg, limits.Preview))
 		}
 	default:
@@ -102,7 +103,7 @@ func ParseRule(s string) (Rule, error) {
 	return r, nil
 }
 
-var ruleToolName = regexp.MustCompile(`^[a-zA-Z0-9_*-]{1,64}$`)
+var ruleToolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_*-]{1,64}$`) })
 
 // ParseRules reads rules; the error names the first that is wrong.
 func ParseRules(list []string) ([]Rule, error) {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
@@ -121,13 +122,15 @@ func literal(args []Word) string {
 
 // only takes words that match one of the patterns.
 func only(patterns ...string) func([]Word) string {
-	var compiled []*regexp.Regexp
-	for _, p := range patterns {
-		compiled = append(compiled, regexp.MustCompile(p))
-	}
+	compiled := sync.OnceValue(func() (all []*regexp.Regexp) {
+		for _, p := range patterns {
+			all = append(all, regexp.MustCompile(p))
+		}
+		return all
+	})
 	return func(args []Word) string {
 		for _, w := range args {
-			if !w.Literal || !slices.ContainsFunc(compiled, func(r *regexp.Regexp) bool { return r.MatchString(w.Text) }) {
+			if !w.Literal || !slices.ContainsFunc(compiled(), func(r *regexp.Regexp) bool { return r.MatchString(w.Text) }) {
 				return "with " + plain.Preview(w.Text)
 			}
 		}
@@ -291,7 +294,7 @@ func bracket(args []Word) string {
 
 // What a script of sed may be made of: addresses, p, d, q, =, and s without the
 // flags that write and run.
-var sedScript = func() *regexp.Regexp {
+var sedScript = sync.OnceValue(func() *regexp.Regexp {
 	// A delimiter within [ ] does not end a pattern, so [ ] may not hold one.
 	pattern := func(d string) string {
 		return fmt.Sprintf(`(?:[^%[1]s\\\n[]|\\[^\n]|\[\^?\]?[^%[1]s\\\n[\]]*\])*`, d)
@@ -303,7 +306,7 @@ var sedScript = func() *regexp.Regexp {
 	}
 	command := fmt.Sprintf(`(?:%[1]s(?:,%[1]s)?)?\s*!?\s*(?:[pdq=]|%[2]s)`, address, strings.Join(replace, "|"))
 	return regexp.MustCompile(fmt.Sprintf(`^\s*%[1]s(?:\s*[;\n]\s*%[1]s)*\s*;?\s*$`, command))
-}()
+})
 
 func sed(args []Word) string {
 	if why := literal(args); why != "" {
@@ -312,7 +315,7 @@ func sed(args []Word) string {
 	given := false
 	script := func(text string) string {
 		given = true
-		if !sedScript.MatchString(text) {
+		if !sedScript().MatchString(text) {
 			return "its script may write or run something"
 		}
 		return ""
