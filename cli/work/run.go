@@ -64,7 +64,9 @@ Permission modes: ask (the default) asks about everything that changes something
 auto-edit lets files within the roots be changed; full asks about nothing; read-only
 lets nothing be changed. Questions come on the terminal; without one, what would be
 asked is denied, and the denial says how to allow it. Rules name acts:
---allow 'bash(go test *)', --deny 'edit(secrets/**)', --allow 'fetch(https://go.dev/*)'.
+--allow 'bash(go test *)', --deny 'edit(secrets/**)', --allow 'fetch(https://go.dev/*)';
+the others are read(FILES), search, mount and tool(NAME). bash, edit, read and fetch
+alone are all of it.
 The roots bind files, not commands: a command may do what you may.
 
 With --self the model gets cordis_inspect, cordis_mount and cordis_unmount: it can see
