@@ -32,6 +32,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/internal/regular"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/internal/strictyaml"
@@ -193,9 +194,12 @@ func (s Store) read() (map[string]entry, error) {
 	if s.Home == "" {
 		return nil, nil
 	}
-	f, info, err := open(s.path())
+	f, info, err := regular.Open(s.path(), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if errors.Is(err, regular.ErrIrregular) {
+		return nil, fmt.Errorf("read credentials: %w; remove it, and put the keys in again with dsh auth", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read credentials: %w", err)

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/internal/regular"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/lossless"
@@ -46,10 +48,10 @@ func Files(dir string) *Adapter {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("read script: %s is no regular file", plain.Line(path, limits.Preview))
+		f, _, err := regular.Open(path, os.O_RDONLY, 0)
+		if errors.Is(err, regular.ErrIrregular) {
+			return nil, fmt.Errorf("read script: %s is %w", plain.Line(path, limits.Preview), regular.ErrIrregular)
 		}
-		f, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("read script: %w", err)
 		}

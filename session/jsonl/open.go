@@ -5,36 +5,23 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
+	"github.com/dsh-go/dsh/internal/regular"
 	"github.com/dsh-go/dsh/session"
 )
 
-// errIrregular says that something else than a file has the name of one.
-var errIrregular = errors.New("no regular file")
-
 // openFile opens one of a session's files. It does not wait: what is no regular
-// file, such as a pipe whose other end nobody has, is refused.
+// file, such as a pipe whose other end nobody has, is damage.
 func openFile(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		if info, lerr := os.Stat(path); lerr == nil && !info.Mode().IsRegular() {
-			return nil, irregular(path)
-		}
-		return nil, err
+	f, _, err := regular.Open(path, flags, 0o600)
+	if errors.Is(err, regular.ErrIrregular) {
+		return nil, irregular(path)
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = irregular(path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return f, err
 }
 
 func irregular(path string) error {
-	return fmt.Errorf("%s: %w: it is %w", path, session.ErrCorrupt, errIrregular)
+	return fmt.Errorf("%s: %w: it is %w", path, session.ErrCorrupt, regular.ErrIrregular)
 }
 
 // readFile reads one of a session's files, at most most bytes of it.

@@ -40,6 +40,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsh-go/dsh/internal/regular"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/session"
 )
@@ -278,7 +279,7 @@ func (s *Store) remove(ctx context.Context, id string) error {
 		return missing(id, err)
 	}
 	held, err := acquire(dir, id, true)
-	if errors.Is(err, errIrregular) {
+	if errors.Is(err, regular.ErrIrregular) {
 		return discard(s.root, dir, id) // nobody can hold that
 	}
 	if err != nil {
