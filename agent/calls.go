@@ -242,9 +242,7 @@ func (s *schedule) log(c *call) {
 	s.conclude = s.conclude || r.ConcludeTurn
 	for _, m := range r.Contexts {
 		if content := t.content(m.Content); len(content) > 0 {
-			err := t.a.Send(message.Message{Role: message.User, Content: content,
-				Source: message.Source{Kind: message.SourcePlugin, Name: c.block.Name}}, session.NextStep, false)
-			if err != nil {
+			if err := t.a.Send(message.FromPlugin(newID(), c.block.Name, content...), session.NextStep, false); err != nil {
 				t.a.fail(t.n, t.step, err)
 			}
 		}

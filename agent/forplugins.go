@@ -101,9 +101,8 @@ func (p *forPlugins) say(ctx context.Context, text string, target session.Target
 	if err != nil {
 		return err
 	}
-	m := userText(strings.NewReplacer("{{who}}", who.title, "{{text}}", text).Replace(strings.TrimSpace(pluginMessage)))
-	m.Source = message.Source{Kind: message.SourcePlugin, Name: who.name}
-	if err := a.Send(m, target, wake); err != nil {
+	said := strings.NewReplacer("{{who}}", who.title, "{{text}}", text).Replace(strings.TrimSpace(pluginMessage))
+	if err := a.Send(message.FromPlugin(newID(), who.name, message.Plain(said)), target, wake); err != nil {
 		back()
 		return sendError(err)
 	}

@@ -7,19 +7,20 @@ import (
 
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/message"
 )
 
 // Followup adds a prompt of the person: it begins the next turn.
 func (a *Agent) Followup(text string) error {
-	return a.Send(userText(text), session.NextTurn, true)
+	return a.Send(llm.UserText(text), session.NextTurn, true)
 }
 
 // Steer adds a message of the person to the next step of the turn that runs, or
 // begins a turn with it.
 func (a *Agent) Steer(text string) error {
-	return a.Send(userText(text), session.NextStep, true)
+	return a.Send(llm.UserText(text), session.NextStep, true)
 }
 
 // Inject adds a message of a plugin, which source names, to the next step of this
@@ -28,9 +29,7 @@ func (a *Agent) Inject(source, text string) error {
 	if source == "" {
 		return fmt.Errorf("inject message into agent %s: the source has no name; give that of the plugin", a.id)
 	}
-	m := userText(text)
-	m.Source = message.Source{Kind: message.SourcePlugin, Name: source}
-	return a.Send(m, session.NextStep, false)
+	return a.Send(message.FromPlugin(newID(), source, message.Plain(text)), session.NextStep, false)
 }
 
 // Wake begins a turn with what waits, as Send with wake does.
@@ -41,10 +40,6 @@ func (a *Agent) Wake() error {
 		return fmt.Errorf("wake agent %s: %w", a.id, ErrClosed)
 	}
 	return a.begin()
-}
-
-func userText(text string) message.Message {
-	return message.Message{ID: newID(), Role: message.User, Source: message.Source{Kind: message.SourceUser}, Content: []message.Block{message.Plain(text)}}
 }
 
 // newID returns an id for a message. Ids are in the log, so requests stay a
@@ -116,7 +111,7 @@ func (a *Agent) checkMessage(m message.Message) error {
 		return fmt.Errorf("message %q: the role is %q; what is sent to an agent is of the user", plain.Name(m.ID), plain.Name(string(m.Role)))
 	case len(m.Content) == 0:
 		return fmt.Errorf("message %q: it is empty", plain.Name(m.ID))
-	case isSnapshot(m):
+	case IsSnapshot(m):
 		return fmt.Errorf("message %q: the source %q is kept for the runtime context", plain.Name(m.ID), m.Source.Name)
 	case size > limits.AgentMessage:
 		return fmt.Errorf("message %q: %w: it has %d bytes of text, the limit is %d", plain.Name(m.ID), ErrFull, size, limits.AgentMessage)

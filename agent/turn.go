@@ -205,26 +205,22 @@ func (t *turn) boundary(ctx context.Context) (Entry, error) {
 	return entry, nil
 }
 
-// isSnapshot says that a message tells the runtime context.
-func isSnapshot(m message.Message) bool {
-	return m.Source.Kind == message.SourcePlugin && m.Source.Name == prompt.Service.Name()
-}
+// IsSnapshot says whether a message tells the runtime context, which the loop does
+// before a step when the model was not told it yet, or cannot see it any more.
+func IsSnapshot(m message.Message) bool { return m.Source.IsPlugin(prompt.Service.Name()) }
 
 // withContext adds the runtime context to the messages of a step, if it is not what
 // the model was told last, or that was compacted away.
 func (t *turn) withContext(messages []message.Message, contexts string) []message.Message {
-	if slices.ContainsFunc(messages, isSnapshot) {
+	if slices.ContainsFunc(messages, IsSnapshot) {
 		return messages
 	}
-	told, ok := t.a.session.LastNode(func(n session.Node) bool { return isSnapshot(n.Message) })
+	told, ok := t.a.session.LastNode(func(n session.Node) bool { return IsSnapshot(n.Message) })
 	text := prompt.Snapshot(contexts)
 	if ok && told.Message.Text() == text || !ok && contexts == "" {
 		return messages
 	}
-	return slices.Concat([]message.Message{{
-		ID: newID(), Role: message.User, Content: []message.Block{message.Plain(text)},
-		Source: message.Source{Kind: message.SourcePlugin, Name: prompt.Service.Name()},
-	}}, messages)
+	return slices.Concat([]message.Message{message.FromPlugin(newID(), prompt.Service.Name(), message.Plain(text))}, messages)
 }
 
 func steps(n int) string {

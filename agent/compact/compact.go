@@ -10,9 +10,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
-	"github.com/dsh-go/dsh/prompt"
 	"github.com/dsh-go/dsh/session"
-	"github.com/dsh-go/dsh/session/message"
 	"github.com/dsh-go/dsh/tool"
 )
 
@@ -148,10 +146,7 @@ func (p *plugin) shrink(ctx context.Context, k *compactor, size, target int64) (
 
 // isSnapshot says that a node tells the runtime context. The loop tells it again
 // before the next step when it has gone, but not within one.
-func isSnapshot(n session.Node) bool {
-	s := n.Message.Source
-	return s.Kind == message.SourcePlugin && s.Name == prompt.Service.Name()
-}
+func isSnapshot(n session.Node) bool { return agent.IsSnapshot(n.Message) }
 
 // tellAgain puts the runtime context back if the model cannot see it any more.
 func (k *compactor) tellAgain(told session.Node) error {

@@ -99,10 +99,9 @@ func (k *compactor) request(ctx context.Context, history string, answer int) (st
 	a, err := k.ask(ctx, agent.OneShot{
 		Purpose: llm.PurposeCompact, Owner: Name, MaxTokens: answer,
 		System: strings.ReplaceAll(summaryText, "{{words}}", fmt.Sprint(answer/4)),
-		Messages: []message.Message{{
-			ID: Name, Role: message.User, Source: message.Source{Kind: message.SourcePlugin, Name: Name},
-			Content: []message.Block{message.Plain("<history>\n" + history + "\n</history>\n\nWrite the summary now.")},
-		}},
+		Messages: []message.Message{
+			message.FromPlugin(Name, Name, message.Plain("<history>\n"+history+"\n</history>\n\nWrite the summary now.")),
+		},
 	})
 	if err != nil {
 		return "", err
@@ -121,10 +120,7 @@ func replacement(id, summary string, nodes []session.Node) message.Message {
 		most := min(limits.CompactQuote, nodesTokens(nodes)/3) // of little text, little is quoted
 		text += "\n" + strings.ReplaceAll(quoteText, "{{message}}", shorten(last, int(most)))
 	}
-	return message.Message{
-		ID: id, Role: message.User, Source: message.Source{Kind: message.SourcePlugin, Name: Name},
-		Content: []message.Block{message.Plain(strings.TrimSpace(text))},
-	}
+	return message.FromPlugin(id, Name, message.Plain(strings.TrimSpace(text)))
 }
 
 // lastWords is the last message of the person among nodes.

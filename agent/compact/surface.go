@@ -51,7 +51,7 @@ func cut(nodes []session.Node, end int, keep, step int64) int {
 // isSummary says whether a message is one that this package put in the place of
 // others.
 func isSummary(m message.Message) bool {
-	return m.Role == message.User && m.Source.Kind == message.SourcePlugin && m.Source.Name == Name
+	return m.Role == message.User && m.Source.IsPlugin(Name)
 }
 
 // seqs are the sequence numbers of nodes.

@@ -119,8 +119,5 @@ func (w *watch) count(c session.Call) {
 
 func reminder(name string, count int) message.Message {
 	said := strings.NewReplacer("{{tool}}", plain.Name(name), "{{count}}", strconv.Itoa(count)).Replace(strings.TrimSpace(text))
-	return message.Message{
-		ID: "repeat-" + rand.Text(), Role: message.User, Content: []message.Block{message.Plain(said)},
-		Source: message.Source{Kind: message.SourcePlugin, Name: Name},
-	}
+	return message.FromPlugin("repeat-"+rand.Text(), Name, message.Plain(said))
 }

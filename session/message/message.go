@@ -56,6 +56,9 @@ const (
 	SourcePlugin = "plugin"
 )
 
+// IsPlugin says whether the source is the plugin of that name.
+func (s Source) IsPlugin(name string) bool { return s.Kind == SourcePlugin && s.Name == name }
+
 // A BlockType says what a block holds.
 type BlockType string
 
@@ -104,6 +107,11 @@ func Result(id, callID string, isError bool, content ...Block) Message {
 		ID: id, Role: User, Source: Source{Kind: SourceTool, CallID: callID},
 		Content: []Block{{Type: ResultBlock, CallID: callID, Content: content, IsError: isError}},
 	}
+}
+
+// FromPlugin returns a user message of the plugin of that name.
+func FromPlugin(id, name string, content ...Block) Message {
+	return Message{ID: id, Role: User, Source: Source{Kind: SourcePlugin, Name: name}, Content: content}
 }
 
 // Calls returns the tool-call blocks of a message in their order.

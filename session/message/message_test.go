@@ -157,3 +157,16 @@ func TestCloneAll(t *testing.T) {
 		t.Errorf("a message was overwritten: %+v", cloned[4])
 	}
 }
+
+func TestFromPlugin(t *testing.T) {
+	m := message.FromPlugin("m-1", "notice", message.Plain("look"), message.Plain(" here"))
+	if err := m.Check(); err != nil || m.ID != "m-1" || m.Role != message.User || m.Text() != "look here" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if !m.Source.IsPlugin("notice") || m.Source.IsPlugin("other") {
+		t.Errorf("source %+v", m.Source)
+	}
+	if (message.Source{Kind: message.SourceUser, Name: "notice"}).IsPlugin("notice") {
+		t.Error("a person is no plugin")
+	}
+}
