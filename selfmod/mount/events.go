@@ -211,21 +211,20 @@ func (l *listener) around(ctx context.Context, arg any, args json.RawMessage, ne
 type rest struct {
 	next func(context.Context) (any, error)
 
-	mu     sync.Mutex
-	called bool
-	done   chan struct{}
-	value  any
-	raw    json.RawMessage
-	err    error
+	mu    sync.Mutex
+	done  chan struct{} // closed when it has returned; nil: nobody has asked for it
+	value any
+	raw   json.RawMessage
+	err   error
 }
 
 func (n *rest) ask(ctx context.Context) (json.RawMessage, error) {
 	n.mu.Lock()
-	if n.called {
+	if n.done != nil {
 		n.mu.Unlock()
 		return nil, cordis.ErrNext
 	}
-	n.called, n.done = true, make(chan struct{})
+	n.done = make(chan struct{})
 	n.mu.Unlock()
 	value, err := n.next(ctx)
 	var raw json.RawMessage
@@ -241,10 +240,7 @@ func (n *rest) ask(ctx context.Context) (json.RawMessage, error) {
 
 // outcome waits for the rest, running it if nobody did.
 func (n *rest) outcome(ctx context.Context) (any, json.RawMessage, error) {
-	n.mu.Lock()
-	called := n.called
-	n.mu.Unlock()
-	if !called {
+	if !n.asked() {
 		_, _ = n.ask(ctx) // its error is read below
 	}
 	select {
@@ -261,7 +257,7 @@ func (n *rest) outcome(ctx context.Context) (any, json.RawMessage, error) {
 func (n *rest) asked() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.called
+	return n.done != nil
 }
 
 // decision turns a guard's answer into a decision that can only be as strict
