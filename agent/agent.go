@@ -165,9 +165,7 @@ func (a *Agent) mount(ctx context.Context, plugins []*cordis.Plugin) error {
 
 // unmount takes back what mount did.
 func (a *Agent) unmount(ctx context.Context) {
-	a.mu.Lock()
-	a.closed = true
-	a.mu.Unlock()
+	a.shut()
 	if a.fiber == nil {
 		return
 	}
@@ -176,6 +174,13 @@ func (a *Agent) unmount(ctx context.Context) {
 	if _, err := a.fiber.Dispose(ctx); err != nil {
 		a.g.c.Logger("agents").Warn("an agent that could not be started did not unmount", "session", a.id, "error", err)
 	}
+}
+
+// shut takes no more messages, and begins no turn.
+func (a *Agent) shut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
 }
 
 // leave is the last thing of the agent's fiber: its plugins and calls have ended.
@@ -315,6 +320,7 @@ func (a *Agent) begin() error {
 // belongs to it, and returns when it is quiescent. The session stays open. The
 // error is about the wait (ctx, or calls that did not end in time); the end goes on.
 func (a *Agent) Close(ctx context.Context) error {
+	a.shut()
 	a.Cancel(Cause{Kind: CauseDisposed}, true)
 	if _, err := a.fiber.Dispose(ctx); err != nil {
 		return fmt.Errorf("close agent %s: %w", a.id, err)

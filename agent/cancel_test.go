@@ -244,6 +244,16 @@ func TestCancelAndTheInbox(t *testing.T) {
 			t.Errorf("%d and %d messages wait", n, m)
 		}
 	})
+	t.Run("disposed", func(t *testing.T) { // the turn is, the agent goes on
+		k, a, g := start(t)
+		a.Cancel(agent.Cause{Kind: agent.CauseDisposed}, false)
+		k.Idle(a)
+		if end := k.End(a); end.Kind != session.EndAborted || end.Abort.Kind != string(agent.CauseDisposed) {
+			t.Errorf("end = %+v", end)
+		}
+		g.open()
+		wantEnd(t, k.Run(a, "again"), session.EndCompleted)
+	})
 	t.Run("limit", func(t *testing.T) {
 		k, a, _ := start(t)
 		a.Cancel(agent.Cause{Kind: agent.CauseLimit, Text: "10 minutes"}, true)

@@ -163,9 +163,6 @@ func (a *Agent) claim(ctx context.Context, prompt bool) ([]message.Message, erro
 // was not started gets a result that says so. The first cause counts.
 func (a *Agent) Cancel(c Cause, keepInbox bool) {
 	a.mu.Lock()
-	if c.Kind == CauseDisposed {
-		a.closed = true
-	}
 	if a.cancel == nil {
 		a.mu.Unlock()
 		return
