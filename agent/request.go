@@ -90,7 +90,7 @@ func (a *Agent) Ask(ctx context.Context, q OneShot) (*llm.Answer, error) {
 		config.MaxTokens = q.MaxTokens
 	}
 	if q.Purpose == "" {
-		q.Purpose = "plugin"
+		q.Purpose = purposePlugin
 	}
 	if q.Messages, err = complete(q.Messages); err != nil {
 		return nil, fmt.Errorf("ask the model of agent %s: %w", a.id, err)
