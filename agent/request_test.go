@@ -265,7 +265,7 @@ purposes:
 	wantEnd(t, k.Run(a, "go"), session.EndCompleted)
 	before := len(a.Session().Surface())
 	answer, err := a.Ask(k.Context(), agent.OneShot{Purpose: "compact", Owner: "compact", System: "be short", MaxTokens: 50, Messages: []llm.Message{{Role: llm.User, Content: []llm.Block{llm.Plain("sum up")}}}})
-	if err != nil || agenttest.Text(answer) != "a summary" {
+	if err != nil || llm.JoinText(answer.Content) != "a summary" {
 		t.Fatalf("Ask = %+v, %v", answer, err)
 	}
 	calls := agenttest.Payloads[session.LLMCall](t, a.Session().Log)

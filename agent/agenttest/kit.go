@@ -230,6 +230,3 @@ func Payloads[P session.Payload](t testing.TB, l *session.Log) []P {
 	}
 	return out
 }
-
-// Text returns the text of an answer.
-func Text(a *llm.Answer) string { return llm.JoinText(a.Content) }

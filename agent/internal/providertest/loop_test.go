@@ -193,17 +193,9 @@ func (s *stage) goesOn() {
 	}
 }
 
-func parsed(text string) lossless.Value {
-	v, err := lossless.Parse([]byte(text))
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 var (
-	number   = schema.Must(schema.Parameters(parsed(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)))
-	anything = schema.Must(schema.Output(parsed(`{"type":"object"}`)))
+	number   = schema.Must(schema.Parameters(schema.Object(schema.Prop("n", schema.Integer(""), schema.Required))))
+	anything = schema.Must(schema.Output(schema.Object()))
 )
 
 // echo is a tool.
