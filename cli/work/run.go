@@ -153,13 +153,10 @@ func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string,
 		}
 	}
 	var err error
-	if o.model != "" || os.Getenv("DSH_MODEL") != "" || !o.resume {
+	if o.model != "" || !o.resume { // else that of the session, if it has one
 		if o.config, err = chooseModel(o.model, os.Getenv("DSH_MODEL"), keyStore()); err != nil {
 			return err
 		}
-	}
-	if o.resume && o.model == "" {
-		o.config = llm.Config{} // that of the session, if it has one
 	}
 	return o.readTask(ctx, args, s)
 }

@@ -163,6 +163,19 @@ func TestRunReaderStops(t *testing.T) {
 	}
 }
 
+// TestResumeKeepsModel: what DSH_MODEL says is nothing to a session that has a model.
+func TestResumeKeepsModel(t *testing.T) {
+	home(t, "steps:\n  - text: \"One.\"\n  - text: \"Two.\"\n")
+	for i, args := range [][]string{{"--model", "script/../model.yml", "x"}, {"--resume", "y"}} {
+		var out, errs buffer
+		err := do(t.Context(), command.Streams{In: io.NopCloser(strings.NewReader("")), Out: &out, Err: &errs}, append([]string{"run"}, args...)...)
+		if want := []string{"One.\n", "Two.\n"}[i]; err != nil || out.String() != want {
+			t.Fatalf("%q: %v, printed %q: %s", args, err, &out, &errs)
+		}
+		t.Setenv("DSH_MODEL", "nonsense")
+	}
+}
+
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		reason session.EndReason
