@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -180,42 +179,8 @@ func (a *act) resolve(w shell.Word) (string, bool) {
 		}
 		path = a.workdir + string(filepath.Separator) + path
 	}
-	path = canonical(path)
+	path = fs.Canonical(path)
 	return path, !strings.HasPrefix(path, "/proc/") // whose links lead elsewhere for each process
-}
-
-// canonical resolves the links of an absolute path as the system does: one after
-// another, .. behind a link from where it leads, and also those that lead to what is
-// not there yet.
-func canonical(path string) string {
-	root := filepath.VolumeName(path) + string(filepath.Separator)
-	split := func(s string) []string { return strings.Split(s, string(filepath.Separator)) }
-	at, links := root, 0
-	for todo := split(strings.TrimPrefix(path, filepath.VolumeName(path))); len(todo) > 0; {
-		name := todo[0]
-		todo = todo[1:]
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			at = filepath.Dir(at)
-			continue
-		}
-		next := filepath.Join(at, name)
-		to, err := os.Readlink(next)
-		if err != nil {
-			at = next
-			continue
-		}
-		if links++; links > 255 { // the system opens no such path
-			return filepath.Clean(path)
-		}
-		if filepath.IsAbs(to) {
-			at = root
-		}
-		todo = append(split(to), todo...)
-	}
-	return at
 }
 
 // onlyReads says whether the act is a command line that only reads.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsh-go/dsh/permission/shell"
+	"github.com/dsh-go/dsh/service/fs"
 )
 
 // strayGit says why a command of git that only reads may run something here: git
@@ -78,7 +79,7 @@ func moved(folders []string, w shell.Word) (all []string, ok bool) {
 		if !filepath.IsAbs(to) {
 			to = f + string(filepath.Separator) + to
 		}
-		for _, f := range []string{filepath.Clean(to), canonical(to)} { // a shell goes up by the name, a program by the folder
+		for _, f := range []string{filepath.Clean(to), fs.Canonical(to)} { // a shell goes up by the name, a program by the folder
 			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}
@@ -111,7 +112,7 @@ func bare(folder string) bool {
 		_, err := os.Lstat(filepath.Join(parts...))
 		return err == nil
 	}
-	for at := canonical(folder); ; at = filepath.Dir(at) {
+	for at := fs.Canonical(folder); ; at = filepath.Dir(at) {
 		switch {
 		case filepath.Base(at) == ".git", exists(at, ".git"):
 			return false

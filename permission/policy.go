@@ -181,7 +181,7 @@ func newBinding(b Binding) (*binding, error) {
 		if err != nil {
 			return nil, fmt.Errorf("bind policy: root %q: %w", plain.Preview(root), err)
 		}
-		next.given = append(next.given, canonical(abs))
+		next.given = append(next.given, fs.Canonical(abs))
 	}
 	return next, nil
 }

@@ -237,7 +237,7 @@ func DefaultRoots(cwd, home string) []string {
 	if !filepath.IsAbs(cwd) || cwd == filepath.Dir(cwd) {
 		return nil
 	}
-	if home != "" && canonical(home) == canonical(cwd) {
+	if filepath.IsAbs(home) && Canonical(home) == Canonical(cwd) {
 		return nil
 	}
 	return []string{cwd}
@@ -309,7 +309,9 @@ func open(c *cordis.Context, cfg Config) (*local, error) {
 		if err != nil {
 			return nil, fmt.Errorf("deny folder %q: %w", d, err)
 		}
-		l.denied = append(l.denied, canonical(abs))
+		// Where it is a link, that is denied too: with another, dsh's folder is another.
+		link := filepath.Join(Canonical(filepath.Dir(abs)), filepath.Base(abs))
+		l.denied = append(l.denied, Canonical(abs), link)
 	}
 	for i, dir := range slices.Concat(cfg.Roots, cfg.ReadOnly) {
 		if err := l.open(dir, i >= len(cfg.Roots)); err != nil {
@@ -449,15 +451,40 @@ func within(path, dir string) (rel string, ok bool) {
 	return strings.CutPrefix(path, dir)
 }
 
-// canonical resolves the links of a path as far as it exists.
-func canonical(path string) string {
-	path = filepath.Clean(path)
+// Canonical resolves the links of an absolute path as the system does: one after
+// another, .. behind a link from where it leads, and also those that lead to what is
+// not there yet. A path of more links than the system follows is only cleaned.
+func Canonical(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
 	}
-	parent := filepath.Dir(path)
-	if parent == path {
-		return path
+	volume := filepath.VolumeName(path)
+	root := volume + string(filepath.Separator)
+	split := func(s string) []string { return strings.Split(s, string(filepath.Separator)) }
+	at, links := root, 0
+	for todo := split(strings.TrimPrefix(path, volume)); len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		to, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		if links++; links > 255 {
+			return filepath.Clean(path)
+		}
+		if filepath.IsAbs(to) {
+			at = root
+		}
+		todo = append(split(to), todo...)
 	}
-	return filepath.Join(canonical(parent), filepath.Base(path))
+	return at
 }

@@ -255,6 +255,24 @@ func TestHomeMoved(t *testing.T) {
 	}
 }
 
+// TestHomeComes: a link to what is not there yet is denied, and where it leads, too.
+func TestHomeComes(t *testing.T) {
+	dir := t.TempDir()
+	link(t, "real", filepath.Join(dir, "named"))
+	t.Setenv("DSH_HOME", filepath.Join(dir, "named"))
+	w := newWorld(t, Config{Roots: []string{dir}})
+	for _, path := range []Path{"real/new", "named/new"} {
+		_, err := w.fs.WriteText(t.Context(), path, "x", nil)
+		wantCode(t, err, CodeSandboxDenied, "")
+	}
+	for _, there := range []bool{false, true} {
+		wantCode(t, w.fs.Remove(t.Context(), "named", nil), CodeSandboxDenied, "")
+		if !there {
+			put(t, filepath.Join(dir, "real/secret"), "secret")
+		}
+	}
+}
+
 func TestReadOnlyRoots(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), "x")
