@@ -64,14 +64,13 @@ func (p *Policy) table(a *act, b *binding) (d tool.DecisionKind, why string) {
 		return tool.DecisionAllow, ""
 	}
 	mode := b.now()
-	changes := a.kind != KindFetch && !a.onlyReads()
-	if mode == ReadOnly && changes {
+	reads := a.onlyReads()
+	if mode == ReadOnly && !reads && a.kind != KindFetch {
 		return tool.DecisionDeny, readOnly(a)
 	}
-	unsure := denied == maybe
-	if unsure {
+	if denied == maybe {
 		why = fmt.Sprintf("it cannot be told whether the rule %s denies it", by)
-	} else if mode == Full || !changes && a.kind != KindFetch || mode == AutoEdit && a.kind == KindEdit && a.inside(roots) || a.allowed(b.allow, roots) {
+	} else if mode == Full || reads || mode == AutoEdit && a.kind == KindEdit && a.inside(roots) || a.allowed(b.allow, roots) {
 		return tool.DecisionAllow, ""
 	}
 	if b.recalls(a, roots) {
