@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -45,14 +46,16 @@ func Refused(status int, h http.Header, body []byte) *llm.Failure {
 }
 
 // tags are what a page has beside its text.
-var tags = regexp.MustCompile(`(?is)<script\b.*?</script>|<style\b.*?</style>|<!--.*?-->|<[a-z/!?][^>]*(?:>|$)`)
+var tags = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)<script\b.*?</script>|<style\b.*?</style>|<!--.*?-->|<[a-z/!?][^>]*(?:>|$)`)
+})
 
 // withoutTags is the text of a page; of what is no page, all.
 func withoutTags(page string) string {
 	if !strings.HasPrefix(strings.TrimSpace(page), "<") {
 		return page
 	}
-	return tags.ReplaceAllString(page, " ")
+	return tags().ReplaceAllString(page, " ")
 }
 
 // redirected says where an answer points to that nobody follows.
