@@ -1,10 +1,12 @@
 // Package plain makes foreign text safe to show: names, lines, errors and
 // values that came from a plugin, a model, a tool or a file.
 //
-// Every function is pure, may be called from any goroutine, takes any bytes (what
-// is not UTF-8 becomes U+FFFD) and returns valid UTF-8. All but Preview leave what
-// they returned as it is when they are given it again. Lengths are in characters
-// (runes). Text far beyond its limit is not walked to its end.
+// Every function is pure and may be called from any goroutine. Those that return a
+// text take any bytes (what is not UTF-8 becomes U+FFFD) and return valid UTF-8; all
+// of them but Preview leave what they returned as it is when they are given it again.
+// Lengths are in characters (runes). Text far beyond its limit is not walked to its
+// end. Beside them are Nearest, for names that were meant, and Torn and Continued, for
+// texts that come in pieces.
 package plain
 
 import (

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 )
 
@@ -136,7 +137,7 @@ func (s *stream) close() Stream {
 	}
 	out := Stream{Truncated: s.total > int64(s.max), SpillPath: s.path}
 	if out.Truncated {
-		tail = fromRune(tail)
+		tail = tail[plain.Continued(tail):]
 	}
 	out.Text, out.Binary = text(tail)
 	s.tail = nil
@@ -147,16 +148,6 @@ func (s *stream) spillPath() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.path
-}
-
-// fromRune drops the rest of a character at the beginning.
-func fromRune(b []byte) []byte {
-	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
-		if utf8.RuneStart(b[i]) {
-			return b[i:]
-		}
-	}
-	return b
 }
 
 // text gives bytes as UTF-8, and tells whether they were something else.
@@ -177,15 +168,7 @@ type news struct {
 
 // characters splits b before a character that is not complete.
 func characters(b []byte) (whole, torn []byte) {
-	at := len(b)
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if last := len(b) - i; utf8.RuneStart(b[last]) {
-			if !utf8.FullRune(b[last:]) {
-				at = last
-			}
-			break
-		}
-	}
+	at := len(b) - plain.Torn(b)
 	return b[:at], append([]byte(nil), b[at:]...)
 }
 
@@ -210,7 +193,7 @@ func (n *news) take() (string, bool) {
 		b = b[over:]
 	}
 	if lossy {
-		b = fromRune(b)
+		b = b[plain.Continued(b):]
 	}
 	s, _ := text(b)
 	n.buf, n.lossy = nil, false

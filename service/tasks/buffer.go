@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 )
 
@@ -66,7 +66,7 @@ func (b *buffer) more(reader *cordis.Fiber) (added <-chan struct{}, closed bool)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	unread := b.kept[max(0, len(b.kept)-int(b.total-b.read[reader])):]
-	if b.closed || len(unread) > torn(unread) {
+	if b.closed || len(unread) > plain.Torn(unread) {
 		return nil, b.closed
 	}
 	if b.added == nil {
@@ -86,12 +86,12 @@ func (b *buffer) take(reader *cordis.Fiber) (text string, more int, lost int64) 
 	}
 	rest := b.kept[len(b.kept)-int(b.total-at):]
 	if lost > 0 {
-		cut := continuation(rest)
+		cut := plain.Continued(rest)
 		rest, at, lost = rest[cut:], at+int64(cut), lost+int64(cut)
 	}
 	piece := rest[:min(len(rest), limits.TaskRead)]
 	if len(piece) < len(rest) || !b.closed {
-		piece = piece[:len(piece)-torn(piece)]
+		piece = piece[:len(piece)-plain.Torn(piece)]
 	}
 	if len(rest) > limits.TaskRead {
 		more = len(rest) - len(piece)
@@ -110,27 +110,4 @@ func (b *buffer) take(reader *cordis.Fiber) (text string, more int, lost int64) 
 func (b *buffer) unknown(reader *cordis.Fiber) bool {
 	_, known := b.read[reader]
 	return !known
-}
-
-// continuation is how many bytes at the beginning belong to a character before.
-func continuation(p []byte) int {
-	for i := 0; i < len(p) && i < utf8.UTFMax; i++ {
-		if utf8.RuneStart(p[i]) {
-			return i
-		}
-	}
-	return 0
-}
-
-// torn is how many bytes at the end are the beginning of a character.
-func torn(p []byte) int {
-	for i := 1; i < utf8.UTFMax && i <= len(p); i++ {
-		if at := len(p) - i; utf8.RuneStart(p[at]) {
-			if !utf8.FullRune(p[at:]) {
-				return i
-			}
-			return 0
-		}
-	}
-	return 0
 }
