@@ -90,11 +90,12 @@ func remote(args []Word) string {
 
 // branch takes lists of branches.
 func branch(args []Word) string {
+	if why := literal(args); why != "" {
+		return why
+	}
 	lists, operands := false, 0
 	for _, w := range args {
 		switch {
-		case !w.Literal:
-			return "the argument " + plain.Preview(w.Text) + " is not known before it runs"
 		case w.Text == "--list", w.Text == "--contains", w.Text == "--merged", w.Text == "--no-merged":
 			lists = true
 		case w.Text == "-a", w.Text == "-r", w.Text == "-v", w.Text == "-vv", w.Text == "--all", w.Text == "--remotes",
@@ -113,11 +114,11 @@ func branch(args []Word) string {
 
 // tags takes lists of tags.
 func tags(args []Word) string {
+	if why := literal(args); why != "" {
+		return why
+	}
 	for i, w := range args {
-		switch {
-		case !w.Literal:
-			return "the argument " + plain.Preview(w.Text) + " is not known before it runs"
-		case i == 0 && w.Text != "-l" && w.Text != "--list", i > 0 && strings.HasPrefix(w.Text, "-"):
+		if i == 0 && w.Text != "-l" && w.Text != "--list" || i > 0 && strings.HasPrefix(w.Text, "-") {
 			return "with " + plain.Preview(w.Text)
 		}
 	}
@@ -126,10 +127,11 @@ func tags(args []Word) string {
 
 // gitConfig takes what shows settings.
 func gitConfig(args []Word) string {
+	if why := literal(args); why != "" {
+		return why
+	}
 	for i, w := range args {
 		switch {
-		case !w.Literal:
-			return "the argument " + plain.Preview(w.Text) + " is not known before it runs"
 		case i == 0:
 			if w.Text != "--get" && w.Text != "--get-all" && w.Text != "--list" && w.Text != "-l" {
 				return "may write"
