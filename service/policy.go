@@ -20,9 +20,12 @@ import (
 // A denial is an [*Error] with the given code whose message is the listener's
 // reason. A decision of kind ask goes to the [tool.Approval] service; without
 // one it denies. Policy fails closed: a listener's error, a panic and a decision
-// that is not valid deny as well. Only listeners on the scope chain of the actor
-// ([tool.ActorOf]) hear it: of another session's none does, global ones always. An [*Error] that a listener returns is passed
-// on with its own code, so that a policy in Go can refuse with FS_NOT_OBSERVED.
+// that is not valid deny as well. An [*Error] that a listener returns is passed on
+// with its own code, so that a policy in Go can refuse with FS_NOT_OBSERVED.
+//
+// Only listeners on the scope chain of the actor ([tool.ActorOf]) hear it: of another
+// session's none does, global ones always.
+//
 // When ctx has ended, its error is returned as it is.
 //
 // Listeners run on the caller's goroutine: hold no lock.

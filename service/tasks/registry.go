@@ -49,7 +49,7 @@ type ownerKey struct {
 	scope *tool.Scope
 }
 
-// task is one record. Its info and killed are guarded by Tasks.mu.
+// task is one record. Its info is guarded by Tasks.mu.
 type task struct {
 	info    Info
 	owner   *owner
