@@ -260,11 +260,11 @@ func parseChunk(line string) (Event, lossless.Value, bool) {
 			e.from = len(line) - len(rest) - len(`{"turn":`)
 		}
 	}
-	// What remains has to be the members of one object and the two ends.
-	chunk, ok := strings.CutSuffix(rest, "}}")
 	if strings.Contains(rest, `"usage":`) { // the fold counts it
 		return Event{}, lossless.Value{}, false
 	}
+	// What remains has to be the members of one object and the two ends.
+	chunk, ok := strings.CutSuffix(rest, "}}")
 	if !ok || !utf8.ValidString(chunk) || !validObject(chunk) {
 		return Event{}, lossless.Value{}, false
 	}

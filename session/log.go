@@ -181,19 +181,26 @@ func (l *Log) tail(from int64) []Event {
 // for more, until ctx ends, the log is closed, or the caller breaks. It runs on
 // the caller's goroutine: a slow reader delays nobody and misses nothing.
 func (l *Log) Follow(ctx context.Context, from int64) iter.Seq[Event] {
+	return follow(ctx, from, func(from int64) ([]Event, <-chan struct{}) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		batch := slices.Clip(l.events[min(from, int64(len(l.events))):])
+		if len(batch) > 0 || l.closed {
+			return batch, nil
+		}
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		return nil, l.changed
+	})
+}
+
+// follow yields what next has from a seq on, and then waits for more. Where next has
+// nothing it gives what is closed when that may have changed, nil if nothing will come.
+func follow(ctx context.Context, first int64, next func(from int64) ([]Event, <-chan struct{})) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		from = max(from, 0)
-		for {
-			l.mu.Lock()
-			batch := slices.Clip(l.events[min(from, int64(len(l.events))):])
-			var more chan struct{}
-			if len(batch) == 0 && !l.closed {
-				if l.changed == nil {
-					l.changed = make(chan struct{})
-				}
-				more = l.changed
-			}
-			l.mu.Unlock()
+		for from := max(first, 0); ; {
+			batch, more := next(from)
 			for _, e := range batch {
 				if ctx.Err() != nil || !yield(e) {
 					return

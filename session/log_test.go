@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/session"
+	"github.com/dsh-go/dsh/session/memory"
 	"github.com/dsh-go/dsh/session/message"
 	"github.com/dsh-go/dsh/session/sessiontest"
 )
@@ -343,6 +346,25 @@ func TestFollow(t *testing.T) {
 	<-got
 	l.Close()
 	<-done
+}
+
+// TestFollowAgain: what Follow returns begins anew each time that it is ranged over.
+func TestFollowAgain(t *testing.T) {
+	s, err := memory.New().Create(t.Context(), session.Meta{ID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appended(t, s.Log, sessiontest.Turn(1)...)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, events := range map[string]iter.Seq[session.Event]{"log": s.Follow(t.Context(), 1), "written": s.FollowWritten(t.Context(), 1)} {
+		for range 2 {
+			if n := len(slices.Collect(events)); n != int(s.Len())-1 {
+				t.Errorf("%s: %d events of %d", name, n, s.Len()-1)
+			}
+		}
+	}
 }
 
 // TestObservers: slow, panicking and re-entrant ones harm nobody.

@@ -217,35 +217,27 @@ func (s *Session) tell() {
 // in the store, whatever happens to the process. It ends when the session is closed,
 // and leaves out what could not be written.
 func (s *Session) FollowWritten(ctx context.Context, from int64) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		for from = max(from, 0); ; {
-			s.mu.Lock()
-			durable, more := s.durable, s.more
-			if durable <= from && !s.ended && more == nil {
-				more = make(chan struct{})
-				s.more = more
-			}
-			ended := s.ended
-			s.mu.Unlock()
-			if durable <= from {
-				if ended {
-					return
-				}
-				select {
-				case <-more:
-					continue
-				case <-ctx.Done():
-					return
-				}
-			}
-			for _, e := range s.tail(from)[:durable-from] {
-				if ctx.Err() != nil || !yield(e) {
-					return
-				}
-			}
-			from = durable
+	return follow(ctx, from, func(from int64) ([]Event, <-chan struct{}) {
+		durable, more := s.writtenAfter(from)
+		if durable > from {
+			return s.tail(from)[:durable-from], nil
 		}
+		return nil, more
+	})
+}
+
+// writtenAfter is how many events are durable and, where an event is the next to be,
+// what is closed when that changes; nil if it will not.
+func (s *Session) writtenAfter(event int64) (durable int64, more <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.durable > event || s.ended {
+		return s.durable, nil
 	}
+	if s.more == nil {
+		s.more = make(chan struct{})
+	}
+	return s.durable, s.more
 }
 
 func (s *Session) isEnded() bool {
