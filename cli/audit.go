@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"os"
+
+	"github.com/dsh-go/dsh/internal/regular"
 )
 
 // auditLog appends lines to a file that only its owner may read. The zero
@@ -15,11 +17,7 @@ func openAudit(name string) (*auditLog, error) {
 	if name == "" {
 		return &auditLog{}, nil
 	}
-	// Before it is opened: opening a pipe waits for its reader.
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open audit file: %s is no regular file", name)
-	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, _, err := regular.Open(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open audit file: %w", err)
 	}

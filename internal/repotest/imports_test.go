@@ -95,7 +95,7 @@ var importRules = []importRule{
 	{"cli/work", []string{"cli/command", "limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "session", "session/...", "llm", "llm/...", "agent", "agent/...", "permission",
 		"toolbox/ask", "service/fs", "plugins/standard", "serve/terminal", "demo", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"the commands that do work for a person wire the loop to a terminal"},
-	{"cli", []string{"cli/command", "cli/work", "plugins/standard", "internal/calls", "limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "selfmod/sandbox/...", "serve/...", "service/...",
+	{"cli", []string{"cli/command", "cli/work", "plugins/standard", "internal/calls", "internal/regular", "limits", "cordis", "lossless", "tool", "internal/plain", "selfmod", "selfmod/sandbox/...", "serve/...", "service/...",
 		"demo", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"commands wire the parts together"},
 	{"cmd/dsh", []string{"cli"}, "main is a door: whoever builds their own program starts from cli"},
