@@ -68,7 +68,7 @@ func TestPrune(t *testing.T) {
 	if lengths != "false false false false true " {
 		t.Error(lengths)
 	}
-	if err := valid(seen(s)); err != nil {
+	if err := Valid(seen(s)); err != nil {
 		t.Error(err)
 	}
 }

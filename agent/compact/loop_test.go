@@ -56,7 +56,7 @@ func (m *small) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk] 
 		defer m.mu.Unlock()
 		m.requests++
 		if err == nil {
-			err = valid(r.Messages)
+			err = compact.Valid(r.Messages)
 		}
 		if err != nil {
 			m.invalid = append(m.invalid, err)
@@ -88,30 +88,6 @@ func (m *small) Stream(ctx context.Context, r *llm.Request) iter.Seq[llm.Chunk] 
 		}
 		out.Finish(llm.Stop, lossless.Value{})
 	}
-}
-
-// valid says what of a conversation no provider would take.
-func valid(messages []message.Message) error {
-	var open []string
-	for i, m := range messages {
-		if b := m.Content[0]; b.Type == message.ResultBlock {
-			if len(open) == 0 || open[0] != b.CallID {
-				return fmt.Errorf("message %d is the result of %q; %q wait", i, b.CallID, open)
-			}
-			open = open[1:]
-			continue
-		}
-		if len(open) > 0 || i == 0 && m.Role != message.User {
-			return fmt.Errorf("message %d (%s), while %q wait", i, m.Role, open)
-		}
-		for _, c := range m.Calls() {
-			open = append(open, c.ID)
-		}
-	}
-	if len(open) > 0 {
-		return fmt.Errorf("%q have no result", open)
-	}
-	return nil
 }
 
 // keeps is a summary of the marked words of a history.

@@ -107,8 +107,9 @@ func answers(asked *[]agent.OneShot, texts ...string) func(context.Context, agen
 	}
 }
 
-// valid says what of a conversation no provider would take.
-func valid(messages []message.Message) error {
+// Valid says what of a conversation no provider would take. The tests from outside
+// use it, too.
+func Valid(messages []message.Message) error {
 	var open []string // calls that wait for their results
 	for i, m := range messages {
 		if len(m.Content) == 0 {

@@ -102,7 +102,7 @@ func random(t *rapid.T, s *session.Session, k *compactor, from int64) {
 		}
 	}
 	after := seen(s)
-	if err := valid(after); err != nil && len(after) > 0 {
+	if err := Valid(after); err != nil && len(after) > 0 {
 		t.Fatalf("%v: %q", err, show(s))
 	}
 	if estimate(s.Log) > size {
