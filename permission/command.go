@@ -172,20 +172,25 @@ var launchers = func() map[string]bool {
 	return m
 }()
 
-// glob are the files that a pattern of the shell stands for now.
-func (a *act) glob(w shell.Word) []string {
+// glob are the files that a pattern of the shell stands for now; not all of them
+// where there are too many, or the line goes to another folder first.
+func (a *act) glob(w shell.Word) (paths []string, all bool) {
 	if w.Literal || !strings.ContainsAny(w.Text, "*?[") || strings.ContainsAny(w.Text, "$`'\"{~\\") {
-		return nil
+		return nil, true
 	}
 	pattern := w.Text
 	if !filepath.IsAbs(pattern) {
+		if a.line.Moved {
+			return nil, false
+		}
 		pattern = filepath.Join(a.workdir, pattern)
 	}
 	paths, err := filepath.Glob(strings.ReplaceAll(pattern, "[!", "[^"))
 	if err != nil {
-		return nil
+		return nil, true
 	}
-	return paths[:min(len(paths), limits.ShellCommands)]
+	most := min(len(paths), limits.ShellCommands)
+	return paths[:most], most == len(paths)
 }
 
 // deniesFiles looks at the files that a line names: those of redirections, and
@@ -213,8 +218,12 @@ func (r Rule) deniesFiles(a *act, roots []string) verdict {
 			continue
 		}
 		for _, w := range c.Args[1:] {
-			for _, path := range a.glob(w) {
+			paths, all := a.glob(w)
+			for _, path := range paths {
 				look(shell.Word{Text: path, Literal: true})
+			}
+			if !all {
+				found = max(found, maybe)
 			}
 			if w.Literal && w.Text != "" {
 				if _, value, ok := strings.Cut(w.Text, "="); ok {

@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/service/bash"
 	"github.com/dsh-go/dsh/service/web"
 )
@@ -176,10 +178,18 @@ func TestDeniedByPattern(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(root, "many"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range limits.ShellCommands + 1 {
+		if err := os.WriteFile(filepath.Join(root, "many", strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	deny := rules(t, "read(secrets/**)")
 	for line, want := range map[string]verdict{
 		"cat secrets/key": yes, "cat sec*/key": yes, "cat s?crets/*": yes, "cat [a-z]ecrets/k[!x]y": yes, "cat *.go": no, "cat */x": no,
-		"cat " + root + "/*/key": yes, "cat [": no,
+		"cat " + root + "/*/key": yes, "cat [": no, "cd " + root + "/many && cat x*": maybe, "cd / && cat " + root + "/*.go": no, "cat many/*": maybe, "cat many/* sec*/key": yes,
 	} {
 		a := intent(context.Background(), bash.Run{Command: line, Workdir: root})
 		if _, got := a.denied(deny, []string{root}); got != want {
