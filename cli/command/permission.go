@@ -22,16 +22,33 @@ func (o *PermissionOptions) Flags(f *pflag.FlagSet, mode permission.Mode) {
 
 // Plugin is the policy that the flags say.
 func (o *PermissionOptions) Plugin() (*cordis.Plugin, error) {
-	var cfg permission.Config
-	var err error
-	if cfg.Mode, err = permission.ParseMode(o.mode); err != nil {
-		return nil, Usagef("--permission: %w", err)
+	mode, err := ParseMode(o.mode)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Allow, err = permission.ParseRules(o.allow); err != nil {
-		return nil, Usagef("--allow: %w", err)
+	allow, deny, err := ParseRules(o.allow, o.deny)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Deny, err = permission.ParseRules(o.deny); err != nil {
-		return nil, Usagef("--deny: %w", err)
+	return permission.Plugin(permission.Config{Mode: mode, Allow: allow, Deny: deny}), nil
+}
+
+// ParseMode reads --permission. Its error is one of usage.
+func ParseMode(text string) (permission.Mode, error) {
+	mode, err := permission.ParseMode(text)
+	if err != nil {
+		return "", Usagef("--permission: %w", err)
 	}
-	return permission.Plugin(cfg), nil
+	return mode, nil
+}
+
+// ParseRules reads --allow and --deny. Its error is one of usage.
+func ParseRules(allow, deny []string) (allowed, denied []permission.Rule, err error) {
+	if allowed, err = permission.ParseRules(allow); err != nil {
+		return nil, nil, Usagef("--allow: %w", err)
+	}
+	if denied, err = permission.ParseRules(deny); err != nil {
+		return nil, nil, Usagef("--deny: %w", err)
+	}
+	return allowed, denied, nil
 }

@@ -163,17 +163,12 @@ func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string,
 
 func (o *runOptions) checkPolicy(f *pflag.FlagSet) (err error) {
 	if f.Changed("permission") {
-		if o.mode, err = permission.ParseMode(o.permission); err != nil {
-			return command.Usagef("--permission: %w", err)
+		if o.mode, err = command.ParseMode(o.permission); err != nil {
+			return err
 		}
 	}
-	if o.rules.allow, err = permission.ParseRules(o.allow); err != nil {
-		return command.Usagef("--allow: %w", err)
-	}
-	if o.rules.deny, err = permission.ParseRules(o.deny); err != nil {
-		return command.Usagef("--deny: %w", err)
-	}
-	return nil
+	o.rules.allow, o.rules.deny, err = command.ParseRules(o.allow, o.deny)
+	return err
 }
 
 // readTask takes the task from the arguments, or from standard input.
