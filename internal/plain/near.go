@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/dsh-go/dsh/limits"
@@ -15,7 +14,7 @@ func Nearest(name string, among []string) string {
 	}
 	best, least := "", 1<<30
 	for _, candidate := range among {
-		if d := distance(name, candidate); d < least || d == least && cmp.Compare(candidate, best) < 0 {
+		if d := distance(name, candidate); d < least || d == least && candidate < best {
 			best, least = candidate, d
 		}
 	}
@@ -25,8 +24,8 @@ func Nearest(name string, among []string) string {
 	return best
 }
 
-// distance is how many letters two names differ by, whatever their case. The
-// last part of a dotted name is near to the whole, and so are its beginning and
+// distance is how many letters two names differ by, whatever their case. What follows
+// the first dot of a name is near to the whole, and so are its beginning and
 // its end.
 func distance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
