@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/internal/golden"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/session"
@@ -153,13 +154,13 @@ func TestTexts(t *testing.T) {
 	if _, _, err := k.prune(1); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "result", message.JoinText(s.Surface()[2].Message.Content[0].Content)+"\n")
+	golden.Compare(t, "result.golden", message.JoinText(s.Surface()[2].Message.Content[0].Content)+"\n")
 	if _, err := k.summarise(t.Context(), "full", 4, 0); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "system", asked[0].System)
-	golden(t, "history", asked[0].Messages[0].Text()+"\n")
-	golden(t, "summary", s.Surface()[0].Message.Text()+"\n")
+	golden.Compare(t, "system.golden", asked[0].System)
+	golden.Compare(t, "history.golden", asked[0].Messages[0].Text()+"\n")
+	golden.Compare(t, "summary.golden", s.Surface()[0].Message.Text()+"\n")
 }
 
 // TestSummarise: what is asked, what stands in the place of the messages, and what

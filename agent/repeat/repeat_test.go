@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/dsh-go/dsh/agent/agenttest"
 	"github.com/dsh-go/dsh/agent/repeat"
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/golden"
 	"github.com/dsh-go/dsh/schema"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/message"
@@ -138,13 +138,7 @@ func TestGolden(t *testing.T) {
 	if !ok {
 		t.Fatal("no reminder")
 	}
-	want, err := os.ReadFile("testdata/reminder.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), node.Message.Text()+"\n"); diff != "" {
-		t.Error(diff)
-	}
+	golden.Compare(t, "reminder.txt", node.Message.Text()+"\n")
 }
 
 // TestProperty holds it against counting by hand.

@@ -101,6 +101,7 @@ var importRules = []importRule{
 	{"cmd/dsh", []string{"cli"}, "main is a door: whoever builds their own program starts from cli"},
 
 	{"internal/killtest", []string{"limits", "lossless", "session", "session/...", "llm", "llm/..."}, "kills the built program and looks at what it left"},
+	{"internal/golden", []string{"github.com/google/go-cmp"}, "compares texts of tests with files; it knows neither"},
 	{"internal/repotest", nil, "rules of the repository; no code"},
 	{"internal/casetest", []string{"lossless"}, "runs the built program from outside, so it needs no part of it"},
 	{"internal/gen/...", []string{"limits", "cordis", "lossless", "schema", "tool", "selfmod/...", "cli", "internal/gen/...", "golang.org/x/tools"},
