@@ -42,7 +42,7 @@ func run(ctx context.Context, s command.Streams, o *runOptions) (err error) {
 	events := &follower{}
 	defer func() {
 		unprinted := w.end(ctx, events)
-		if err = w.conclude(err, begun); err == nil {
+		if err = w.conclude(ctx, err, begun); err == nil {
 			err = unprinted
 		}
 	}()
@@ -192,7 +192,7 @@ func (w *work) unwritten() bool {
 
 // conclude prints the answer and the summary, and turns the end of the turn into
 // an exit status.
-func (w *work) conclude(err error, begun time.Time) error {
+func (w *work) conclude(ctx context.Context, err error, begun time.Time) error {
 	if w.session == nil || w.session.Len() == 0 {
 		return err // there is no session to tell of
 	}
@@ -216,8 +216,8 @@ func (w *work) conclude(err error, begun time.Time) error {
 		text = "the turn ended: " + terminal.Outcome(*why)
 	}
 	if !w.o.asJSON && (status == command.OK || status == exitDenied) {
-		if printed := command.PrintText(w.s.Out, lastText(events)); printed != nil && status == command.OK {
-			status, text = command.Failure, printed.Error()
+		if printed := w.print(ctx, lastText(events)); printed != nil && status == command.OK {
+			status, text = command.Status(printed), printed.Error()
 		}
 	}
 	if status != command.OK {
@@ -233,6 +233,13 @@ func (w *work) conclude(err error, begun time.Time) error {
 		return nil
 	}
 	return &command.StatusError{Status: status, Err: errors.New(text), Told: true}
+}
+
+// print prints the answer. After an interruption it does not wait for who reads it.
+func (w *work) print(ctx context.Context, text string) error {
+	answer := &follower{}
+	answer.begin(func() error { return command.PrintText(w.s.Out, text) })
+	return answer.wait(ctx, time.Now().Add(pluginsBy-readerBy))
 }
 
 // statusOf is the exit status for the end of a turn.
@@ -341,7 +348,8 @@ func (d *desk) over(ctx context.Context, by time.Time) {
 	}
 }
 
-// A follower passes the events of a log on until the log is closed.
+// A follower passes the events of a log on until the log is closed, or prints
+// something else on a goroutine of its own.
 type follower struct {
 	done chan struct{}
 	err  error // set when done is closed
@@ -356,20 +364,26 @@ func (f *follower) start(w *session.Session, from int64, out io.Writer) {
 }
 
 func (f *follower) follow(events iter.Seq[session.Event], do func(session.Event) error) {
-	f.done = make(chan struct{})
-	go func() { // ends with the log, or where nobody reads any more
-		defer close(f.done)
+	f.begin(func() error { // ends with the log, or where nobody reads any more
 		for e := range events {
-			if f.err = do(e); f.err != nil {
-				f.err = fmt.Errorf("print events: %w", f.err)
-				return
+			if err := do(e); err != nil {
+				return fmt.Errorf("print events: %w", err)
 			}
 		}
+		return nil
+	})
+}
+
+func (f *follower) begin(do func() error) {
+	f.done = make(chan struct{})
+	go func() {
+		defer close(f.done)
+		f.err = do()
 	}()
 }
 
-// wait waits until the last event was passed on, after an interruption not longer
-// than by. It says why one was not.
+// wait waits until the last of it was passed on, after an interruption not longer
+// than by. It says why it was not.
 func (f *follower) wait(ctx context.Context, by time.Time) error {
 	if f.done == nil {
 		return nil
@@ -385,6 +399,6 @@ func (f *follower) wait(ctx context.Context, by time.Time) error {
 	case <-f.done:
 		return f.err
 	case <-timer.C:
-		return &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted before all events were printed")}
+		return &command.StatusError{Status: exitInterrupted, Err: errors.New("interrupted before all was printed")}
 	}
 }

@@ -139,27 +139,39 @@ func TestRunReaderHangs(t *testing.T) {
 }
 
 // TestRunReaderStops: where a run is interrupted when its turn has ended, and not all
-// of its events were printed, its status says so.
+// of its events or of its answer was printed, it ends, and its status says so.
 func TestRunReaderStops(t *testing.T) {
-	home(t, "steps:\n  - text: \"Done.\"\n")
-	ctx, cancel := context.WithCancel(t.Context())
-	events, out := io.Pipe()
-	defer events.Close() // the writer that still waits goes
-	done := make(chan error, 1)
-	var errs buffer
-	go func() {
-		done <- do(ctx, command.Streams{In: io.NopCloser(strings.NewReader("")), Out: out, Err: &errs}, "run", "--json", "--model", "script/../model.yml", "x")
-	}()
-	var read []byte
-	for b := make([]byte, 1); !bytes.HasSuffix(read, []byte(`"turn/end`)); { // of the line, which is not read to its end
-		if _, err := events.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		read = append(read, b...)
-	}
-	cancel()
-	if err := <-done; command.Status(err) != exitInterrupted {
-		t.Errorf("%v: %s", err, &errs)
+	for name, tt := range map[string]struct {
+		args []string
+		read string // what is read of the last line
+	}{
+		"events": {[]string{"--json"}, `"turn/end"`},
+		"answer": {nil, "D"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home(t, "steps:\n  - text: \"Done.\"\n")
+			ctx, cancel := context.WithCancel(t.Context())
+			events, out := io.Pipe()
+			defer events.Close() // the writer that still waits goes
+			done := make(chan error, 1)
+			var errs buffer
+			go func() {
+				done <- do(ctx, command.Streams{In: io.NopCloser(strings.NewReader("")), Out: out, Err: &errs},
+					append([]string{"run", "--model", "script/../model.yml", "x"}, tt.args...)...)
+			}()
+			var read []byte
+			for b := make([]byte, 1); !bytes.HasSuffix(read, []byte(tt.read)); {
+				if _, err := events.Read(b); err != nil {
+					t.Fatal(err)
+				}
+				read = append(read, b...)
+			}
+			began := time.Now()
+			cancel()
+			if err := <-done; command.Status(err) != exitInterrupted || time.Since(began) > limits.Shutdown {
+				t.Errorf("%v after %s: %s", err, time.Since(began), &errs)
+			}
+		})
 	}
 }
 
