@@ -22,8 +22,9 @@ const maxOwner = 1 << 10
 
 // acquire takes the lock of a session's folder, and says in it who has it. It does
 // not wait for one that lives. A process that was killed while it started another
-// leaves the lock with that one, until it has begun: that is waited for. A folder that goes meanwhile is session.ErrNotFound. Only where
-// make is set a lock file that is missing is made.
+// leaves the lock with that one, until it has begun: that is waited for, at most
+// limits.SessionFree. A folder that goes meanwhile is session.ErrNotFound. Only where
+// create is set a lock file that is missing is made.
 func acquire(dir, id string, create bool) (*lock, error) {
 	flags := os.O_RDWR
 	if create {
