@@ -20,10 +20,10 @@ import (
 type group struct {
 	cmd *exec.Cmd
 
-	mu      sync.Mutex
-	last    *time.Timer // of SIGKILL
-	hurried bool
-	ended   bool
+	mu    sync.Mutex
+	last  *time.Timer // of SIGKILL
+	until time.Time   // when it comes
+	ended bool
 }
 
 var _ child = (*group)(nil)
@@ -39,30 +39,25 @@ func startGroup(shell string, s Spec, env []string, streams [3]*os.File) (child,
 	return &group{cmd: cmd}, nil
 }
 
-func (g *group) stop() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ask(limits.BashKillAfter)
-}
+func (g *group) stop() { g.ask(limits.BashKillAfter) }
 
-func (g *group) hurry() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ask(limits.BashLost)
-	if g.last != nil && !g.hurried { // SIGKILL may have been to come later
-		g.hurried = true
-		g.last.Reset(limits.BashLost)
-	}
-}
+func (g *group) hurry() { g.ask(limits.BashLost) }
 
-// ask is called with mu held.
+// ask has it end, by SIGKILL after patience at the latest.
 func (g *group) ask(patience time.Duration) {
-	if g.last != nil || g.ended {
-		return
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	until := time.Now().Add(patience)
+	switch {
+	case g.ended:
+	case g.last == nil:
+		g.signal(syscall.SIGTERM)
+		g.signal(syscall.SIGCONT)
+		g.until, g.last = until, time.AfterFunc(patience, g.kill)
+	case until.Before(g.until):
+		g.until = until
+		g.last.Reset(patience)
 	}
-	g.signal(syscall.SIGTERM)
-	g.signal(syscall.SIGCONT)
-	g.last = time.AfterFunc(patience, g.kill)
 }
 
 func (g *group) kill() {
