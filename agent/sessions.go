@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/limits"
@@ -260,16 +259,14 @@ func sessionMessage(n session.Node) SessionMessage {
 // cutText bounds a text.
 func cutText(s string) (text string, cut bool) {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limits.SessionPageText {
-		return s, false
-	}
-	at, n := 0, 0
-	for at < len(s) && n < limits.SessionPageText {
-		_, size := utf8.DecodeRuneInString(s[at:])
-		at += size
+	n := 0
+	for at := range s {
+		if n == limits.SessionPageText {
+			return s[:at], true
+		}
 		n++
 	}
-	return s[:at], at < len(s)
+	return s, false
 }
 
 // Events implements SessionForPlugins.

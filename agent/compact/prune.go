@@ -104,10 +104,11 @@ func middleCut(s string, head, tail int, mark func(cut, all int) string) string 
 
 // runes returns where in s its first n characters end.
 func runes(s string, n int) int {
-	at := 0
-	for range n {
-		_, size := utf8.DecodeRuneInString(s[at:])
-		at += size
+	for at := range s {
+		if n == 0 {
+			return at
+		}
+		n--
 	}
-	return at
+	return len(s)
 }
