@@ -60,7 +60,7 @@ func NewWith(t testing.TB, o Options) *Kit {
 	if k.Store == nil {
 		k.Store = memory.New()
 	}
-	k.Recorder = NewRecorder()
+	k.Recorder = newRecorder()
 	t.Cleanup(k.Close)
 	for _, p := range []*cordis.Plugin{tool.Plugin(), prompt.Plugin(o.Prompt), agent.ProvideModels(k.Models), agent.ProvideSessions(k.Store)} {
 		k.Mount(p)

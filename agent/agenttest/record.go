@@ -31,8 +31,7 @@ type Recorder struct {
 	sent     []Sent
 }
 
-// NewRecorder returns an empty recorder.
-func NewRecorder() *Recorder { return &Recorder{sessions: map[string]*session.Session{}} }
+func newRecorder() *Recorder { return &Recorder{sessions: map[string]*session.Session{}} }
 
 // Watch makes a session known, by its id. A later one of the same id, such as the
 // same session opened again, takes its place.
