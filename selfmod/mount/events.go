@@ -77,10 +77,8 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 		opts = append(opts, cordis.Once())
 	}
 	return r.register(kindListener, func(id uint32, release func()) (*cordis.Handle, error) {
-		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode(), guards: guardable()[p.Event]}
-		if l.mode == cordis.ModeWaterfall && !l.guards && p.Event != tool.AroundExecute.Name() && p.Event != tool.PostExecute.Name() {
-			l.answer = answerOf(ev)
-		}
+		l := &listener{r: r, event: p.Event, fn: p.Fn, mode: ev.Mode()}
+		l.of(ev)
 		if p.Once {
 			l.consumed = release
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -15,22 +14,21 @@ import (
 	"github.com/dsh-go/dsh/tool"
 )
 
-// guardable are the waterfalls that plugins may listen to and that give a decision:
-// whether a tool may be called, a service may act. A mounted listener of one is a
-// guard: it can only tighten, and it fails closed.
-var guardable = sync.OnceValue(func() map[string]bool {
-	events := map[string]bool{}
-	for _, e := range cordis.Events() {
-		if !e.Listenable() || e.Mode() != cordis.ModeWaterfall {
-			continue
-		}
-		run, ok := reflect.TypeOf(e).MethodByName("Run")
-		if ok && run.Type.Out(0) == reflect.TypeFor[tool.Decision]() {
-			events[e.Name()] = true
-		}
+// of says what becomes of what a listener of an event answers. Where that is a
+// decision, whether a tool may be called or a service may act, it is a guard: it can
+// only tighten, and it fails closed.
+func (l *listener) of(ev cordis.Event) {
+	if l.mode != cordis.ModeWaterfall {
+		return
 	}
-	return events
-})
+	run, _ := reflect.TypeOf(ev).MethodByName("Run") // every waterfall has it
+	switch answer := run.Type.Out(0); {
+	case answer == reflect.TypeFor[tool.Decision]():
+		l.guards = true
+	case l.event != tool.AroundExecute.Name() && l.event != tool.PostExecute.Name():
+		l.answer = answer
+	}
+}
 
 // addGuard notes that an effect guards an event. A guard of the first apply counts
 // once that has succeeded: half a mount denies nothing by being down.
@@ -149,12 +147,6 @@ func (s *Set) hearing(event string) (map[*Mount]*run, *tool.Decision) {
 func denial(event string, m *Mount, state string) string {
 	return fmt.Sprintf("%s was denied: %s listens to it and is %s, so nothing can be allowed; cordis_unmount %s removes its guard",
 		event, m.who(), state, m.ID)
-}
-
-// answerOf gives the type of what listeners of a waterfall answer.
-func answerOf(ev cordis.Event) reflect.Type {
-	run, _ := reflect.TypeOf(ev).MethodByName("Run")
-	return run.Type.Out(0)
 }
 
 // answered is what a listener made of an event that goes on without it: where it
