@@ -9,6 +9,8 @@
 // A Go program that finds no memory for itself dies. So part of the memory is a
 // reserve: whoever sees an allocation fail for want of memory calls GiveUp, and
 // Keep when something has been freed.
+//
+// What else only the system knows of the process is here too: Used.
 package lock
 
 import "github.com/dsh-go/dsh/selfmod/sandbox/wire"
