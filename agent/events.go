@@ -11,7 +11,9 @@ import (
 
 // The events of agents. A listener hears those of the agents whose scope is its
 // context's or below it; one without a scope hears all. They are dispatched on the
-// agent's goroutine, inbox and error events on that of whoever changed the inbox.
+// agent's goroutine, but for Created and SessionStarted, on that of whoever starts the
+// agent, Disposed, on that of its unloading fiber, and InboxInserted and
+// InboxDiscarded, on that of whoever sends or cancels.
 var (
 	// Created tells that an agent is there. Its plugins are mounted.
 	Created = cordis.NewEmit[Lifecycle]("agent/created")
