@@ -168,7 +168,8 @@ func TestWorkerEndsDuring(t *testing.T) {
 					res := r.Call("other", nil)
 					return selfmodtest.Text(res), !res.IsError
 				})
-				hasAll(t, stateOf(r, other), "[running]", "mounted again")
+				// Its tool answers as soon as it is registered, before it is active.
+				eventuallyHas(r, "its state", func() string { return stateOf(r, other) }, "[running]", "mounted again")
 				answers(r, prompt)
 				if c.call == "" {
 					r.Fails(r.Call("cordis_unmount", map[string]string{"id": "dyn-2"}), "dyn-2 failed to mount")

@@ -40,10 +40,11 @@ type conn struct {
 
 	writing sync.Mutex // one frame at a time
 
-	mu   sync.Mutex
-	open map[jsonrpc.ID]int // the size of each request without an answer yet
-	size int                // of all of them
-	idle chan struct{}      // closed while open is empty
+	mu    sync.Mutex
+	open  map[jsonrpc.ID]int // the size of each request whose answer is not on its way
+	count int                // of requests whose answer is not sent
+	size  int                // of all of them
+	idle  chan struct{}      // closed while count is 0
 }
 
 var (
@@ -112,28 +113,42 @@ func (c *conn) begin(msg jsonrpc.Message, size int) *fault {
 	if c.open[req.ID] > 0 {
 		return &fault{codeInvalid, fmt.Sprintf("request id %v is in use by a request without an answer yet", req.ID.Raw()), nil}
 	}
-	if len(c.open) >= maxInFlight || c.size+size > maxBytesInFlight {
+	if c.count >= maxInFlight || c.size+size > maxBytesInFlight {
 		id, _ := json.Marshal(req.ID.Raw()) // a string or an integer
 		return &fault{codeBusy, fmt.Sprintf("%d requests of %d bytes are in flight; wait for answers (the limits are %d and %d)",
-			len(c.open), c.size, maxInFlight, maxBytesInFlight), id}
+			c.count, c.size, maxInFlight, maxBytesInFlight), id}
 	}
-	if len(c.open) == 0 {
+	if c.count == 0 {
 		c.idle = make(chan struct{})
 	}
 	c.open[req.ID] = size
+	c.count++
 	c.size += size
 	return nil
 }
 
-func (c *conn) finish(id jsonrpc.ID) {
+// release frees a request's id, before its answer is sent: a client may use
+// the id again as soon as it has read the answer. The request counts against
+// the limits until its size is given to finish.
+func (c *conn) release(id jsonrpc.ID) (size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if size := c.open[id]; size > 0 {
-		delete(c.open, id)
-		c.size -= size
-		if len(c.open) == 0 {
-			close(c.idle)
-		}
+	size = c.open[id]
+	delete(c.open, id)
+	return size
+}
+
+// finish counts a request as answered; 0 is the size of none.
+func (c *conn) finish(size int) {
+	if size == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count--
+	c.size -= size
+	if c.count == 0 {
+		close(c.idle)
 	}
 }
 
@@ -183,11 +198,10 @@ func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 			return fmt.Errorf("encode message: %w", err)
 		}
 	}
-	err = c.send(data)
 	if isResponse {
-		c.finish(resp.ID)
+		defer c.finish(c.release(resp.ID))
 	}
-	return err
+	return c.send(data)
 }
 
 // refuse answers a frame that the SDK never sees.

@@ -83,7 +83,7 @@ func TestTooManyInFlight(t *testing.T) {
 	if f == nil || f.code != codeBusy || string(f.id) != fmt.Sprint(maxInFlight) {
 		t.Fatalf("one more: %+v", f)
 	}
-	c.finish(request(3).ID)
+	c.finish(c.release(request(3).ID))
 	if f := c.begin(request(maxInFlight), 1); f != nil {
 		t.Errorf("after an answer: %+v", f)
 	}
@@ -96,7 +96,7 @@ func TestTooManyInFlight(t *testing.T) {
 	if f := c.begin(request(99), 1); f == nil || f.code != codeBusy {
 		t.Errorf("beyond the bytes: %+v", f)
 	}
-	c.finish(request(0).ID)
+	c.finish(c.release(request(0).ID))
 	if f := c.begin(request(99), limits.MCPFrame); f != nil {
 		t.Errorf("after an answer: %+v", f)
 	}
