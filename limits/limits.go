@@ -391,3 +391,19 @@ const (
 	PermissionLogged     = 4000      // characters of a question's detail in the log
 	PermissionReasonText = 1000      // characters of an answer's reason
 )
+
+// Trust in the files of projects.
+const (
+	TrustFile  = 1 << 20   // bytes of a file
+	TrustFiles = 1000      // files of a project
+	TrustBytes = 16 << 20  // bytes of all of them
+	TrustNames = 10_000    // names in its .dsh folder that are looked at
+	TrustDiff  = 512 << 10 // characters of a diff that is shown
+
+	TrustProjects     = 1000     // of which something is trusted; the oldest goes
+	TrustRecord       = 1 << 20  // bytes of what is kept of one
+	TrustContents     = 2000     // contents that are kept for diffs; the oldest go
+	TrustContentBytes = 64 << 20 // bytes of all of them
+
+	TrustLock = 5 * time.Second // for another process that writes
+)

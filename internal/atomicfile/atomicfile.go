@@ -5,7 +5,7 @@
 // made durable by syncing the folder. A process that is killed meanwhile may leave
 // that temporary file; its name begins with a dot and ends in [Suffix]. Everything
 // may be called from everywhere; of two writers of one file the later wins whole.
-// Who reads a file, changes it and writes it needs a lock of their own.
+// Who reads a file, changes it and writes it takes a [Lock]. No goroutine is started.
 package atomicfile
 
 import (
