@@ -18,6 +18,7 @@ import (
 	"github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/service/web"
 	"github.com/dsh-go/dsh/tool"
+	"github.com/dsh-go/dsh/trust"
 )
 
 // act is something that is about to happen. What it is, is in exactly one of the
@@ -29,6 +30,7 @@ type act struct {
 	hash    string // of the source that what is remembered is bound to; "": the model's
 
 	path    string // of read and edit: absolute, with links resolved
+	loaded  bool   // an edit of what plugins are loaded from: its kind is mount
 	subtree bool   // everything below the path, too
 	payload any    // the intent
 
@@ -60,11 +62,15 @@ func intent(ctx context.Context, payload any) *act {
 		a.kind, a.path, a.summary = KindRead, p.Path, "read "+p.Path
 	case fs.Write:
 		a.edit("write", p.Path)
+		if a.loaded {
+			a.hash = bytesHash(a.hash, p.Content)
+		}
 	case fs.EditRequest:
 		a.edit("edit", p.Path)
 	case fs.Removal:
 		a.edit("remove", p.Path)
 		if a.subtree = p.Recursive; p.Recursive {
+			a.holdsLoaded()
 			a.summary += " with everything in it"
 		}
 	case fs.NewFolder:
@@ -91,6 +97,9 @@ func intent(ctx context.Context, payload any) *act {
 
 func (a *act) edit(verb, path string) {
 	a.kind, a.path, a.summary = KindEdit, path, verb+" "+path
+	if trust.Protected(path) {
+		a.loads(verb)
+	}
 }
 
 // call makes an act of a call of a tool.
@@ -131,6 +140,8 @@ func (a *act) matches(r Rule, roots []string) bool {
 		return r.name == ruleFetch && r.urlMatches(a.url)
 	case a.kind == KindMount && r.name == ruleMount:
 		return true
+	case a.loaded: // a rule that allows edits is not enough: see denied
+		return false
 	case a.exec != nil:
 		return r.name == ruleTool && wild(r.arg, a.exec.Name)
 	}
@@ -157,7 +168,8 @@ func (a *act) denied(rules []Rule, roots []string) (Rule, verdict) {
 		switch {
 		case a.line != nil:
 			v = r.deniesLine(a, roots)
-		case a.matches(r, roots), a.url != "" && r.name == ruleFetch && r.urlMatches(undotted(a.url)), a.subtree && r.name == ruleEdit && r.below(a.path, roots):
+		case a.matches(r, roots), a.url != "" && r.name == ruleFetch && r.urlMatches(undotted(a.url)), a.subtree && r.name == ruleEdit && r.below(a.path, roots),
+			a.loaded && r.name == ruleEdit && r.pathMatches(a.path, roots):
 			v = yes
 		}
 		if v > found {

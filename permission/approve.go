@@ -48,6 +48,9 @@ func (p *Policy) Approve(ctx context.Context, exec *tool.Exec, reason string) (t
 	case d == tool.DecisionDeny:
 		return "", &tool.Refusal{Reason: p.deny(a, b, sourcePolicy, why).Reason}
 	case d == tool.DecisionAllow && ours:
+		if a.loaded && a.vouched(b, b.roots(p)) {
+			p.entrust(a)
+		}
 		return tool.AllowedOnce, nil
 	}
 	q := p.question(ctx, a)
@@ -58,7 +61,11 @@ func (p *Policy) Approve(ctx context.Context, exec *tool.Exec, reason string) (t
 	case why != "":
 		q.Detail = bounded("Asked because "+why, q.Detail)
 	}
-	return p.put(ctx, a, b, q)
+	outcome, err := p.put(ctx, a, b, q)
+	if err == nil && outcome == tool.AllowedOnce {
+		p.entrust(a)
+	}
+	return outcome, err
 }
 
 // enter waits until no other question of the binding is open.

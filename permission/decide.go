@@ -41,6 +41,9 @@ func (p *Policy) decide(ctx context.Context, a *act) tool.Decision {
 	case d == tool.DecisionAsk:
 		return tool.Ask(asked(a, why))
 	}
+	if a.loaded && a.vouched(b, b.roots(p)) {
+		p.entrust(a)
+	}
 	return tool.Allow()
 }
 
@@ -110,7 +113,10 @@ func headless(a *act, m Mode, why string) string {
 		ways = append(ways, "--permission "+strings.Join(names(modes...), " or "))
 	}
 	how := "change the rules"
-	if len(ways) > 0 {
+	switch {
+	case a.loaded && why == "":
+		how = "--allow mount, or --permission full, in which nothing is trusted by itself: dsh trust has to be run before what was written is loaded"
+	case len(ways) > 0:
 		how = strings.Join(ways, ", or ")
 	}
 	if why != "" {

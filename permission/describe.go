@@ -50,7 +50,7 @@ func meaning(m Mode, person bool) string {
 	case Ask:
 		return "reading and commands that only read run; edits, fetches, mounts, mounted tools and other commands " + rest
 	case AutoEdit:
-		return "reading, commands that only read, and edits below the working folder but for .git run; other edits, fetches, mounts, mounted tools and other commands " + rest
+		return "reading, commands that only read, and edits below the working folder but for .git and .dsh run; other edits, fetches, mounts, mounted tools and other commands " + rest
 	case ReadOnly:
 		return "reading and commands that only read run; fetches " + rest + "; whatever changes something is denied"
 	default:

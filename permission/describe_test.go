@@ -14,7 +14,7 @@ func TestDescribe(t *testing.T) {
 	const (
 		readOnlyRuns = "reading and commands that only read run; "
 		rest         = "edits, fetches, mounts, mounted tools and other commands "
-		edits        = "reading, commands that only read, and edits below the working folder but for .git run; other edits, fetches, mounts, mounted tools and other commands "
+		edits        = "reading, commands that only read, and edits below the working folder but for .git and .dsh run; other edits, fetches, mounts, mounted tools and other commands "
 	)
 	for _, c := range []struct {
 		mode        permission.Mode

@@ -11,13 +11,15 @@
 //	bash, if the line only reads ²            allow   allow       allow   allow
 //	bash, any other line                      ask     ask         allow   deny
 //	fetch a page, search the web              ask     ask         allow   ask
-//	mount: cordis_mount                       ask     ask         allow   deny
+//	mount: cordis_mount, what is loaded ³     ask     ask         allow   deny
 //	tool: a call of a mounted tool            ask     ask         allow   deny
 //	cordis_inspect, cordis_unmount            allow   allow       allow   allow
 //
 //	¹ within the roots and outside of .git, whose hooks and settings are run; else ask
 //	² every command of it is on the list of package shell, and nothing is redirected
 //	  to a file
+//	³ an edit of a .dsh folder or anything in it, at any depth and through links, or of
+//	  a file agent.cordis.yml, in upper or lower case; see below
 //
 // # Rules
 //
@@ -39,6 +41,19 @@
 //
 // The rules see what a line says, not what the programs in it do: they stop
 // accidents, they do not confine.
+//
+// # What plugins are loaded from
+//
+// A change of a project's .dsh folder or agent.cordis.yml ([trust.Protected]) is as
+// good as a mount: the rule mount allows it, one such as edit(.dsh/**) does not, but
+// may deny it. What a person allowed, at the question or by the rule mount, is handed
+// to [Config.Trusted] with the very bytes that were written, once they are. To mode full
+// nothing is handed, nor what was too long to be shown whole. For the session only the
+// writing of the same bytes is remembered.
+//
+// A command line that writes there is a command line as any: what it wrote is known to
+// nobody, so it is not trusted and not loaded. Not looked for is a .dsh folder deeper
+// in a folder that is removed with everything in it.
 //
 // # Who acts
 //

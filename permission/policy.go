@@ -29,6 +29,13 @@ type Config struct {
 	// Roots are the folders that relative patterns of rules start at and within which
 	// auto-edit allows edits; none: those of the service fs that can be written.
 	Roots []string
+	// Trusted is told what a person allowed of changes of what plugins are loaded from,
+	// in any scope: the file, absolute with links resolved, the very bytes that were
+	// written, and what an edit found before, of which the person saw a part. See
+	// [trust.Store.Wrote]. It is called after the write, before the one who wrote goes
+	// on, with the context of the write, which may have ended; never for what mode full
+	// allowed. Nil: nothing is trusted.
+	Trusted func(ctx context.Context, path string, before *string, content string)
 }
 
 // Binding is the policy of one scope, a session's.
@@ -51,6 +58,7 @@ type Policy struct {
 	c        *cordis.Context
 	registry *tool.Registry
 	config   *binding
+	trusted  func(ctx context.Context, path string, before *string, content string)
 
 	mu       sync.Mutex
 	bindings map[*tool.Scope]*binding
@@ -90,7 +98,7 @@ func newPolicy(c *cordis.Context, cfg Config) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{c: c, registry: registry, config: config, bindings: map[*tool.Scope]*binding{}}, nil
+	return &Policy{c: c, registry: registry, config: config, trusted: cfg.Trusted, bindings: map[*tool.Scope]*binding{}}, nil
 }
 
 // start registers everything that the policy does.

@@ -27,7 +27,7 @@ const (
 	KindEdit    Kind = "edit"
 	KindExecute Kind = "execute" // a command line, or a call of a mounted tool
 	KindFetch   Kind = "fetch"   // a page, or a search
-	KindMount   Kind = "mount"   // cordis_mount
+	KindMount   Kind = "mount"   // cordis_mount, or a change of what plugins are loaded from
 )
 
 // A Question is put to a person. Its texts are bounded and hold what a model or a
@@ -81,6 +81,8 @@ func (p *Policy) question(ctx context.Context, a *act) Question {
 	switch {
 	case a.line != nil:
 		q.Detail, q.Card = a.commandDetail(), &tool.Card{Terminal: &tool.TerminalCard{Title: plain.Cut(a.command, limits.PermissionDetail), Cwd: a.workdir}}
+	case a.loaded:
+		p.loadedQuestion(a, &q)
 	case a.kind == KindMount:
 		q.Detail = bounded("As far as its text tells, it injects "+injects(a.code)+".", a.code)
 	case a.kind == KindEdit:
@@ -197,6 +199,11 @@ func (a *act) remember() (rule, words string) {
 		rule, words = a.rememberLine()
 	case a.kind == KindEdit && a.subtree:
 		return "", ""
+	case a.loaded:
+		if _, ok := a.payload.(fs.Write); !ok {
+			return "", ""
+		}
+		rule, words = ruleMount, "writing these very bytes again"
 	case a.kind == KindEdit:
 		rule, words = "edit("+literalPath(a.path)+")", "changes of this file"
 	case a.search:

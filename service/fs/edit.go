@@ -27,7 +27,8 @@ func (p *plugin) EditText(ctx context.Context, target Path, edit Edit, o *EditOp
 		return Edited{}, err
 	}
 	defer at.close()
-	if err := p.mayEdit(at, edit, expected); err != nil {
+	done := new(Done)
+	if err := p.mayEdit(at, edit, expected, done); err != nil {
 		return Edited{}, err
 	}
 	unlock, err := p.lock(k, at.abs)
@@ -35,11 +36,12 @@ func (p *plugin) EditText(ctx context.Context, target Path, edit Edit, o *EditOp
 		return Edited{}, err
 	}
 	defer unlock()
-	out, err := at.edit(edit, expected)
+	out, committed, err := at.edit(edit, expected)
 	if err != nil {
 		return Edited{}, k.wrap(err)
 	}
 	unlock()
+	done.tell(ctx, committed)
 	p.observed(k, at.abs, out.Version, ObservedEdit)
 	return out, nil
 }
@@ -57,7 +59,7 @@ func checkEdit(k *call, e Edit) error {
 	return checkContent(k, "newString", e.NewString, limits.FSEdit)
 }
 
-func (p *plugin) mayEdit(at *place, e Edit, expected string) error {
+func (p *plugin) mayEdit(at *place, e Edit, expected string, done *Done) error {
 	if at.info == nil {
 		return at.call.fail(CodeNotFound, "there is no such file; create it with writeText()")
 	}
@@ -69,26 +71,26 @@ func (p *plugin) mayEdit(at *place, e Edit, expected string) error {
 	}
 	return ask(at.call, p.provider(), EditIntent, EditRequest{
 		Path: at.abs, OldString: plain.Cut(e.OldString, limits.ErrorText), NewString: plain.Cut(e.NewString, limits.ErrorText),
-		ReplaceAll: e.ReplaceAll, Version: expected, By: p.by,
+		ReplaceAll: e.ReplaceAll, Version: expected, Whole: e, Done: done, By: p.by,
 	})
 }
 
 // edit does it, with the path locked.
-func (p *place) edit(e Edit, expected string) (Edited, error) {
+func (p *place) edit(e Edit, expected string) (Edited, Committed, error) {
 	k := p.call
 	if err := p.look(); err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	if p.info == nil {
-		return Edited{}, fs.ErrNotExist
+		return Edited{}, Committed{}, fs.ErrNotExist
 	}
 	if err := p.openable(); err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	if expected == "" {
 		// Changes from now on are to be told from the ones before.
 		if _, err := p.settled(); err != nil {
-			return Edited{}, err
+			return Edited{}, Committed{}, err
 		}
 	}
 	seen := version(p.info)
@@ -97,39 +99,39 @@ func (p *place) edit(e Edit, expected string) (Edited, error) {
 		if err == nil {
 			done(f)
 		}
-		return Edited{}, k.stale("someone else is changing it at this moment")
+		return Edited{}, Committed{}, k.stale("someone else is changing it at this moment")
 	}
 	if err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	defer done(f)
 	if expected != "" && seen != expected {
-		return Edited{}, k.stale("it is not at version %s; it is at %q now", quoted(expected), seen)
+		return Edited{}, Committed{}, k.stale("it is not at version %s; it is at %q now", quoted(expected), seen)
 	}
 	data, err := readAll(k, f, p.info.Size(), limits.FSText)
 	if err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	if err := checkText(k, data, 0); err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	before := string(data)
 	after, count, refused := replace(before, e)
 	if refused != nil {
-		return Edited{}, k.fail(refused.code, "%s", refused.text)
+		return Edited{}, Committed{}, k.fail(refused.code, "%s", refused.text)
 	}
 	if err := checkContent(k, "the file after the edit", after, limits.FSText); err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	out := Edited{Replacements: count}
 	if out.Version, err = p.put(after, expectSame); err != nil {
-		return Edited{}, err
+		return Edited{}, Committed{}, err
 	}
 	var cutBefore, cutAfter bool
 	out.Before, cutBefore = echo(before)
 	out.After, cutAfter = echo(after)
 	out.Truncated = cutBefore || cutAfter
-	return out, nil
+	return out, Committed{Before: &before, Content: after}, nil
 }
 
 func toLF(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }

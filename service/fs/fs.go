@@ -154,6 +154,8 @@ type Write struct {
 	Bytes int `json:"bytes"`
 	// Content is the new text, for the program itself.
 	Content string `json:"-"`
+	// Done tells the program itself what became of it.
+	Done *Done `json:"-"`
 	// By is the mount that asks, such as dyn-3; empty for the program itself.
 	By string `json:"by"`
 }
@@ -170,6 +172,10 @@ type EditRequest struct {
 	ReplaceAll bool `json:"replaceAll"`
 	// Version is the version that is expected; absent: any.
 	Version string `json:"version,omitempty"`
+	// Whole is the edit with its texts in full, for the program itself.
+	Whole Edit `json:"-"`
+	// Done tells the program itself what became of it.
+	Done *Done `json:"-"`
 	// By is the mount that asks, such as dyn-3; empty for the program itself.
 	By string `json:"by"`
 }

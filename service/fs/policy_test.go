@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/service"
@@ -68,7 +69,7 @@ func TestPolicy(t *testing.T) {
 		"watch":      {"link", read(dir, OpWatch)},
 		"writeText":  {"link/secret", Write{Path: file, Exists: true, Bytes: 1, Content: "x", By: "dyn-7"}},
 		"create":     {"link/new", Write{Path: filepath.Join(dir, "new"), Kind: CreateIfAbsent, Bytes: 1, Content: "x", By: "dyn-7"}},
-		"editText":   {"link/secret", EditRequest{Path: file, OldString: "secret", NewString: "b", By: "dyn-7"}},
+		"editText":   {"link/secret", EditRequest{Path: file, OldString: "secret", NewString: "b", Whole: Edit{OldString: "secret", NewString: "b"}, By: "dyn-7"}},
 		"remove":     {"link/sub", Removal{Path: filepath.Join(dir, "sub"), Recursive: true, By: "dyn-7"}},
 		"mkdir":      {"link/m/n", NewFolder{Path: filepath.Join(dir, "m/n"), Recursive: true, By: "dyn-7"}},
 	}
@@ -80,7 +81,7 @@ func TestPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked = nil
 			wantCode(t, all[name](t.Context(), tt.path), CodePermissionDenied, "not today")
-			if diff := cmp.Diff([]any{tt.want}, asked); diff != "" {
+			if diff := cmp.Diff([]any{tt.want}, asked, cmpopts.IgnoreTypes((*Done)(nil))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -136,4 +137,48 @@ func TestObserved(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestDone: who was asked about a write learns of the very bytes once they are there,
+// before the caller does, and of no write that went wrong.
+func TestDone(t *testing.T) {
+	w := newWorld(t, Config{})
+	path := filepath.Join(w.dir, "file")
+	var got []Committed
+	note := func(_ context.Context, c Committed) {
+		if onDisk := content(t, path); onDisk != c.Content {
+			t.Errorf("told of %q while %q is there", c.Content, onDisk)
+		}
+		got = append(got, c)
+	}
+	_, err := WriteIntent.On(w.root, func(ctx context.Context, a Write, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
+		a.Done.Then(note)
+		return next(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = EditIntent.On(w.root, func(ctx context.Context, a EditRequest, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
+		a.Done.Then(note)
+		return next(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if _, err := w.fs.WriteText(ctx, "file", "one two", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.fs.EditText(ctx, "file", Edit{OldString: "two", NewString: "three"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.fs.WriteText(ctx, "file", "x", &WriteOptions{Kind: CreateIfAbsent})
+	wantCode(t, err, CodeExists, "there already")
+	_, err = w.fs.EditText(ctx, "file", Edit{OldString: "nowhere", NewString: "x"}, nil)
+	wantCode(t, err, CodeEditNotFound, "does not occur")
+	before := "one two"
+	if diff := cmp.Diff([]Committed{{Content: "one two"}, {Before: &before, Content: "one three"}}, got); diff != "" {
+		t.Error(diff)
+	}
+	(*Done)(nil).Then(note) // takes nothing
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -30,7 +31,8 @@ func (p *plugin) WriteText(ctx context.Context, target Path, content string, o *
 		return Written{}, err
 	}
 	defer at.close()
-	if err := p.mayWrite(at, kind, expected, content); err != nil {
+	done := new(Done)
+	if err := p.mayWrite(at, kind, expected, content, done); err != nil {
 		return Written{}, err
 	}
 	unlock, err := p.lock(k, at.abs)
@@ -43,6 +45,7 @@ func (p *plugin) WriteText(ctx context.Context, target Path, content string, o *
 		return Written{}, k.wrap(err)
 	}
 	unlock()
+	done.tell(ctx, Committed{Content: content})
 	p.observed(k, at.abs, out.Version, ObservedWrite)
 	return out, nil
 }
@@ -73,7 +76,7 @@ func checkContent(k *call, what, content string, max int) error {
 	return nil
 }
 
-func (p *plugin) mayWrite(at *place, kind WriteKind, expected, content string) error {
+func (p *plugin) mayWrite(at *place, kind WriteKind, expected, content string, done *Done) error {
 	if at.info != nil {
 		if err := regular(at); err != nil {
 			return err
@@ -83,7 +86,7 @@ func (p *plugin) mayWrite(at *place, kind WriteKind, expected, content string) e
 		return err
 	}
 	return ask(at.call, p.provider(), WriteIntent,
-		Write{Path: at.abs, Exists: at.info != nil, Kind: kind, Version: expected, Bytes: len(content), Content: content, By: p.by})
+		Write{Path: at.abs, Exists: at.info != nil, Kind: kind, Version: expected, Bytes: len(content), Content: content, Done: done, By: p.by})
 }
 
 // write does it, with the path locked.
@@ -354,4 +357,44 @@ func syncFolder(dir *os.Root) error {
 		return nil
 	}
 	return err
+}
+
+// Done is where a listener of [WriteIntent] or [EditIntent] in Go says what it wants
+// to do when that very write has been done. It is safe for concurrent use; a nil one
+// takes nothing.
+type Done struct {
+	mu   sync.Mutex
+	then []func(context.Context, Committed)
+}
+
+// Committed is what a write did to a file.
+type Committed struct {
+	// Before is the text that an edit found; nil of a write of the whole file, which
+	// looks at none.
+	Before *string
+	// Content is the text that was written, whole.
+	Content string
+}
+
+// Then has f called once the write has been done, and is durable, before whoever
+// wants it hears so: on their goroutine, with their context, with no lock held. It is
+// never called for a write that was refused or went wrong. By then the file may have
+// been changed again.
+func (d *Done) Then(f func(context.Context, Committed)) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.then = append(d.then, f)
+}
+
+func (d *Done) tell(ctx context.Context, c Committed) {
+	d.mu.Lock()
+	then := d.then
+	d.then = nil
+	d.mu.Unlock()
+	for _, f := range then {
+		f(ctx, c)
+	}
 }
