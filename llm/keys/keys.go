@@ -31,6 +31,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/internal/regular"
 	"github.com/dsh-go/dsh/limits"
@@ -263,30 +264,8 @@ func (s Store) Set(provider string, key Key, baseURL string) error {
 	if err := os.MkdirAll(s.Home, 0o700); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
-	return replace(s.path(), text)
-}
-
-// replace writes a private file beside path and puts it there.
-func replace(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".credentials-*") // its mode is 0600
-	if err != nil {
+	if err := atomicfile.Write(s.path(), text, 0o600); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-			err = fmt.Errorf("write credentials: %w", err)
-		}
-	}()
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	return err
+	return nil
 }

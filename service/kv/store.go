@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
@@ -230,43 +231,9 @@ func (s *store) save() (err error) {
 		between = ",\n"
 	}
 	b.WriteString("\n}\n")
-	if err := replace(s.path, b.Bytes()); err != nil {
+	if err := atomicfile.Write(s.path, b.Bytes(), 0o600); err != nil {
 		return ioError("write", s.path, err)
 	}
-	return nil
-}
-
-// replace puts a new file in the place of path, synced.
-func replace(path string, text []byte) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close() // the error is told already
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(text); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	d, openErr := os.Open(dir)
-	if openErr != nil {
-		return nil // the file is there; only its name may be lost with the power
-	}
-	defer func() { _ = d.Close() }() // a folder that was only synced
-	_ = d.Sync()                     // not every system can sync a folder
 	return nil
 }
 
