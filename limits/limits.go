@@ -407,3 +407,13 @@ const (
 
 	TrustLock = 5 * time.Second // for another process that writes
 )
+
+// Plugin files, and what outlives temporary plugins.
+const (
+	PluginFiles      = 500 // of one host, mounted or about to be
+	PluginFileParts  = 200 // files of one plugin
+	PluginFileDepth  = 8   // folders below a plugin's own
+	PluginFileName   = 512 // bytes of a part's path
+	FileDeaths       = 3   // of a file's machine or worker by its fault, then the file is skipped until it changes
+	RememberedScopes = 1000
+)

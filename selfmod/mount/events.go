@@ -67,7 +67,7 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		return nil, fmt.Errorf("there is no event %q that a temporary Plugin may listen to; there are: %s", plain.Name(p.Event), strings.Join(names, ", "))
+		return nil, fmt.Errorf("there is no event %q that %s may listen to; there are: %s", plain.Name(p.Event), r.m.sort(), strings.Join(names, ", "))
 	}
 	var opts []cordis.ListenOption
 	if p.Prepend {
@@ -268,8 +268,8 @@ func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, e
 	if err != nil {
 		text := plain.Line(err.Error(), limits.SourceLine*2)
 		l.r.m.faults.add(text)
-		return tool.Deny(fmt.Sprintf("%s was denied because the guard of %s failed: %s. cordis_unmount %s removes the guard",
-			l.subject(arg), l.r.m.who(), text, l.r.m.ID)), nil
+		return tool.Deny(fmt.Sprintf("%s was denied because the guard of %s failed: %s. %s removes the guard",
+			l.subject(arg), l.r.m.who(), text, l.r.m.remedy())), nil
 	}
 	if own.Kind == tool.DecisionDeny {
 		own.Reason = l.signed(own.Reason)

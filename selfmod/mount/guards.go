@@ -145,8 +145,8 @@ func (s *Set) hearing(event string) (map[*Mount]*run, *tool.Decision) {
 }
 
 func denial(event string, m *Mount, state string) string {
-	return fmt.Sprintf("%s was denied: %s listens to it and is %s, so nothing can be allowed; cordis_unmount %s removes its guard",
-		event, m.who(), state, m.ID)
+	return fmt.Sprintf("%s was denied: %s listens to it and is %s, so nothing can be allowed; %s removes its guard",
+		event, m.who(), state, m.remedy())
 }
 
 // answered is what a listener made of an event that goes on without it: where it

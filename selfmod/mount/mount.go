@@ -1,12 +1,53 @@
+// Package mount makes a model-written plugin an ordinary fiber: it answers what
+// the plugin's façade asks for with effects of that fiber, and enters the
+// plugin's functions when the runtime calls them.
+//
+// A [Set] holds the temporary plugins of one session. Each is a [Mount] with an
+// id, dyn-1, dyn-2, …, that is never used again, a virtual machine in package
+// sandbox, and a fiber under the group's context. One execution of the plugin's
+// apply is a run; everything that the façade registers belongs to the run in
+// which it was registered and ends with it, strictly in reverse.
+//
+// # What survives what
+//
+// A mount that waits for a service keeps its machine and its state outside of
+// apply; when the service comes, apply runs again with a fresh façade. A mount
+// whose machine died, with its worker or because it was spent, is loaded again
+// from its source with empty state, unless it was to blame or deaths come too
+// often; then its fiber fails with the reason.
+//
+// # Services of the host
+//
+// A service that has an interface for plugins (package service) is bound once for
+// each run, with the run's context, so that what it starts for the plugin are
+// effects of the mount. Every request is checked: the plugin declares the service,
+// the member is one of its interface, an object is one that this run was given.
+// Objects, iterations and functions that were given belong to the run and end with
+// it; so do calls under way, which are cancelled and waited for, a second at most.
+// A call is cancelled, too, by its signal, and with the call that it is made for,
+// but not when that has its answer.
+//
+// # Policy
+//
+// A mounted listener of an event whose answer is a decision (tools/pre-execute,
+// fs/write-intent, …) is a guard. It can only tighten, and it fails closed: while it
+// throws, hangs, answers nonsense, or its mount is down, it denies by name. It is
+// not asked about what it does itself, nor about what others do for it: that counts
+// as next(). Listeners of emit and parallel events run from the mount's own queue,
+// in order, and never delay or fail the emitter; they do not hear what they cause.
+// A listener of any other waterfall, such as prompt/assemble, is passed over where
+// it fails, takes longer than limits.ListenerAnswer, or answers what the event does
+// not take; its mount is told once. What wraps a tool's call may fail that call.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. A Set owns the goroutines that drain
+// event queues and that load mounts again; they end with their mounts.
 package mount
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +60,6 @@ import (
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
-	"github.com/dsh-go/dsh/service"
-	"github.com/dsh-go/dsh/tool"
 )
 
 // idPrefix begins the id of each temporary plugin.
@@ -29,18 +68,20 @@ const idPrefix = "dyn-"
 // Anonymous is the name of a plugin that has none.
 const Anonymous = "<anonymous>"
 
-// Mount is one temporary plugin.
+// Mount is one plugin that runs in the sandbox: a temporary one, or a plugin file.
 type Mount struct {
 	Number int
-	ID     string // "dyn-1"
-	Source string
+	ID     string // "dyn-1"; of a plugin file its path, as it is shown
+	Source string // of a plugin file that of its entry
 
 	set      *Set
+	code     *Code                           // of a plugin file; nil: it is temporary
 	cancel   context.CancelFunc              // of the start
 	started  chan struct{}                   // closed when the start has ended
 	guarding atomic.Pointer[map[string]bool] // the events that it guards, or did until it is active again; nil: none
 	upSince  atomic.Uint64                   // newest call when a guard that was down came back
 	ending   atomic.Bool                     // cordis_unmount was asked for
+	wasUp    atomic.Bool                     // apply of its fiber has succeeded, ever
 	console  console
 	faults   faults
 	queue    queue
@@ -77,8 +118,30 @@ func (m *Mount) Name() string {
 	return m.name
 }
 
-// who names the mount in messages.
-func (m *Mount) who() string { return fmt.Sprintf("temporary Plugin %s (%s)", m.ID, m.Name()) }
+// label, who and sort name the plugin in messages: by its id, by its name too, and
+// by what it is; and remedy says what removes its guard.
+func (m *Mount) label() string {
+	if m.code != nil {
+		return "plugin file " + m.ID
+	}
+	return "temporary Plugin " + m.ID
+}
+
+func (m *Mount) who() string { return fmt.Sprintf("%s (%s)", m.label(), m.Name()) }
+
+func (m *Mount) sort() string {
+	if m.code != nil {
+		return "a plugin file"
+	}
+	return "a temporary Plugin"
+}
+
+func (m *Mount) remedy() string {
+	if m.code != nil {
+		return "to mend or to disable that file"
+	}
+	return "cordis_unmount " + m.ID
+}
 
 // Fiber is the mount's fiber; nil while its code has not returned yet.
 func (m *Mount) Fiber() *cordis.Fiber {
@@ -128,280 +191,6 @@ func (m *Mount) TypeScript() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.typescript
-}
-
-// start loads the source and mounts the plugin as a fiber.
-func (m *Mount) start(ctx context.Context) error {
-	vm, loaded, err := m.load(ctx, m.live())
-	if err != nil {
-		return err
-	}
-	deps, err := dependencies(loaded.Inject)
-	if err != nil {
-		m.adopt(vm, loaded, nil)
-		return err
-	}
-	m.adopt(vm, loaded, deps)
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("mount %s: %w", m.ID, err)
-	}
-	c := tool.WithMount(m.set.ctx, tool.Mount{Number: m.Number, ID: m.ID, Plugin: m.Name(), Source: hash(m.Source)})
-	c = service.WithReporter(c, m.fault)
-	f, err := c.Mount(&cordis.Plugin{Name: m.Name(), Inject: deps, Provides: likelyProvides(m.Source), Apply: m.apply}, nil)
-	if err != nil {
-		return fmt.Errorf("mount %s: %w", m.ID, err)
-	}
-	m.mu.Lock()
-	m.fiber = f
-	m.mu.Unlock()
-	err = untouched(f.Await(ctx))
-	if m.missed(vm) {
-		vm.Close(context.WithoutCancel(ctx))
-	}
-	return err
-}
-
-// hash identifies a source.
-func hash(source string) string {
-	sum := sha256.Sum256([]byte(source))
-	return hex.EncodeToString(sum[:])
-}
-
-// provideCall finds the names that a source provides by a literal.
-var provideCall = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\.provide\(\s*(?:'([^'\\\n]{1,80})'|"([^"\\\n]{1,80})")`)
-})
-
-// likelyProvides guesses from the source what a plugin will provide. It only
-// explains circles of plugins none of which has run yet.
-func likelyProvides(source string) []string {
-	if !strings.Contains(source, ".provide(") {
-		return nil
-	}
-	var names []string
-	for _, found := range provideCall().FindAllStringSubmatch(source, limits.Services) {
-		if name := found[1] + found[2]; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// untouched is the error of the sandbox itself, without what the runtime says
-// around it: what the author's code threw stays as it is.
-func untouched(err error) error {
-	if e := new(sandbox.Error); errors.As(err, &e) {
-		return e
-	}
-	return err
-}
-
-// load loads the source in a new machine; once more if the worker ended for a
-// reason that is not this mount's. With live, apply may begin as the first run.
-func (m *Mount) load(ctx context.Context, live string) (*sandbox.VM, wire.Loaded, error) {
-	for {
-		vm, loaded, err := m.set.cfg.Sandbox.Load(ctx, sandbox.Spec{
-			ID: "temporary Plugin " + m.ID, File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Run: 1, Live: live,
-		}, m)
-		e := new(sandbox.Error)
-		if !errors.As(err, &e) || e.Worker == 0 || e.Blamed || !m.set.died(e.Worker, time.Now()) || ctx.Err() != nil {
-			return vm, loaded, err
-		}
-	}
-}
-
-// adopt takes a loaded machine as the mount's.
-func (m *Mount) adopt(vm *sandbox.VM, loaded wire.Loaded, deps []cordis.Dependency) {
-	name := Anonymous
-	if loaded.Name != "" {
-		name = plain.Name(loaded.Name)
-	}
-	m.mu.Lock()
-	m.vm, m.name, m.inject, m.typescript = vm, name, deps, loaded.TypeScript
-	m.mu.Unlock()
-	vm.SetName(m.who())
-}
-
-// dependencies turns what the plugin declares into what the runtime gates on.
-func dependencies(declared []wire.Inject) ([]cordis.Dependency, error) {
-	if len(declared) > limits.Services {
-		return nil, fmt.Errorf("a temporary Plugin injects at most %d services, and this one %d", limits.Services, len(declared))
-	}
-	deps := make([]cordis.Dependency, 0, len(declared))
-	for _, d := range declared {
-		if !usableName(d.Name) {
-			return nil, fmt.Errorf("inject: %q is no name that a service can have: %s", plain.Name(d.Name), nameRule)
-		}
-		if decl, ok := cordis.LookupService(d.Name); ok && !decl.Injectable() {
-			return nil, fmt.Errorf("service %q cannot be injected by a temporary Plugin; what can be is listed by cordis_inspect what:\"services\"", plain.Name(d.Name))
-		}
-		dep := cordis.Dependency{Name: d.Name, Optional: d.Optional}
-		if len(d.Config) > 0 {
-			dep.Config = d.Config
-		}
-		deps = append(deps, dep)
-	}
-	return deps, nil
-}
-
-// apply is the body of the mount's fiber: one run.
-func (m *Mount) apply(c *cordis.Context, _ any) error {
-	guarded := m.guarding.Load() != nil
-	vm, err := m.machine(c.Context())
-	if err != nil {
-		return err
-	}
-	r := m.newRun(vm, c)
-	// Registered first, so undone last: what the run's disposers use still works.
-	if _, err := c.Defer("run", r.retire); err != nil {
-		return err
-	}
-	if err := r.followOptional(); err != nil {
-		return err
-	}
-	if err := vm.Apply(c.Context(), r.id, r.bindings()); err != nil {
-		return err
-	}
-	r.catchUp()
-	if guarded {
-		m.upSince.Store(uint64(tool.LastToken()))
-	}
-	r.started()
-	return nil
-}
-
-// machine is the mount's live VM; one that died is loaded again from source.
-func (m *Mount) machine(ctx context.Context) (*sandbox.VM, error) {
-	m.mu.Lock()
-	vm, failed, stale := m.vm, m.failed, m.stale
-	m.ran, m.stale = true, false
-	m.mu.Unlock()
-	if failed != nil {
-		return nil, failed
-	}
-	if vm.Dead() == nil && !stale {
-		return vm, nil
-	}
-	fresh, loaded, err := m.load(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	counts := vm.Counters()
-	m.earlier.Calls += counts.Calls
-	m.earlier.Errors += counts.Errors
-	m.earlier.Engine += counts.Engine
-	if !stale {
-		m.respawns++
-	}
-	deps := m.inject
-	m.mu.Unlock()
-	m.adopt(fresh, loaded, deps)
-	return fresh, nil
-}
-
-// applied says whether apply of the present run has succeeded.
-func (m *Mount) applied() bool {
-	m.mu.Lock()
-	r := m.run
-	m.mu.Unlock()
-	if r == nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.up
-}
-
-func (m *Mount) newRun(vm *sandbox.VM, c *cordis.Context) *run {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lastRun++
-	m.run = newRun(m, vm, c, m.lastRun)
-	return m.run
-}
-
-// current is the present run if it is the one that a request names.
-func (m *Mount) current(id uint32) *run {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.run != nil && m.run.id == id {
-		return m.run
-	}
-	return nil
-}
-
-// Died is told that the machine is gone. The fiber runs again with another, or
-// fails with the reason.
-func (m *Mount) Died(why *sandbox.Error, guilty bool) {
-	now := time.Now()
-	if why.Spent { // what follows is decided here
-		e := *why
-		e.Spent, why = false, &e
-	}
-	again := true
-	if why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck || why.Blamed {
-		again = m.set.died(why.Worker, now)
-	}
-	m.mu.Lock()
-	switch {
-	case !guilty && again:
-	case !guilty:
-		m.failed = fmt.Errorf("%w; %s. cordis_unmount it, then mount it again", why, m.set.Down())
-	case respawnable(why):
-		m.spent = append(recent(m.spent, now), now)
-		if len(m.spent) >= limits.SpentVMs {
-			m.failed = fmt.Errorf("%w; that was the %d. time within a minute, so it is not mounted again by itself", why, len(m.spent))
-		}
-	default:
-		m.failed = why
-	}
-	f := m.fiber
-	failed := m.failed
-	m.mu.Unlock()
-	if failed != nil {
-		m.faults.add(failed.Error())
-	} else {
-		m.faults.add(why.Error() + "; it was mounted again from its source, with empty state")
-	}
-	if f == nil || m.ending.Load() {
-		return
-	}
-	m.set.spawn(func() { m.set.again(m, f, why) })
-}
-
-// respawnable says whether a guilty mount may have another machine: what used
-// up only its own.
-func respawnable(why *sandbox.Error) bool {
-	if why.Blamed { // the worker's end
-		return false
-	}
-	switch why.Code {
-	case wire.CodeMemory, wire.CodePanic, wire.CodeVMTimeout:
-		return true
-	}
-	return false
-}
-
-// end disposes the fiber and closes the machine, whatever state they are in.
-func (m *Mount) end(ctx context.Context) (cordis.Receipt, error) {
-	m.cancel()
-	<-m.started // at once: every wait of a start ends with its context
-	var receipt cordis.Receipt
-	var err error
-	if f := m.Fiber(); f != nil {
-		receipt, err = f.Dispose(ctx)
-	}
-	m.mu.Lock()
-	vm := m.vm
-	m.mu.Unlock()
-	if vm != nil && !errors.Is(err, cordis.ErrSelf) {
-		for len(receipt.Abandoned) < vm.Open() { // some were abandoned before
-			receipt.Abandoned = append(receipt.Abandoned, "an abandoned call")
-		}
-		vm.Close(ctx)
-	}
-	return receipt, err
 }
 
 // Counters are what the mount has done, all its machines together.
@@ -495,4 +284,98 @@ func (m *Mount) Injects() []string {
 		names = append(names, d.Name)
 	}
 	return slices.Clip(names)
+}
+
+// console keeps the last lines that a mount printed.
+type console struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (c *console) add(level, text string) {
+	if level != "log" {
+		text = level + ": " + text
+	}
+	text = plain.Cut(text, limits.ConsoleLine)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = keepLast(append(c.lines, text), limits.ConsoleLines)
+}
+
+func (c *console) list() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.lines)
+}
+
+// keptFaults is how many errors of a mount inspect can show.
+const keptFaults = 20
+
+// faults keeps the last errors of a mount.
+type faults struct {
+	mu  sync.Mutex
+	all []fault
+}
+
+type fault struct {
+	id   uint64 // of a late one; 0: cannot be withdrawn
+	text string
+}
+
+func (f *faults) add(text string) { f.addID(0, text) }
+
+func (f *faults) addID(id uint64, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = keepLast(append(f.all, fault{id, text}), keptFaults)
+}
+
+func (f *faults) withdraw(id uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = slices.DeleteFunc(f.all, func(x fault) bool { return x.id == id && id != 0 })
+}
+
+func (f *faults) list() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	texts := make([]string, len(f.all))
+	for i, x := range f.all {
+		texts[i] = x.text
+	}
+	return texts
+}
+
+func keepLast[T any](s []T, n int) []T {
+	if len(s) > n {
+		s = slices.Delete(s, 0, len(s)-n)
+	}
+	return s
+}
+
+// rate is a token bucket.
+type rate struct {
+	mu        sync.Mutex
+	perSecond float64
+	burst     float64
+	tokens    float64
+	last      time.Time
+}
+
+func newRate(perSecond, burst float64) *rate {
+	return &rate{perSecond: perSecond, burst: burst, tokens: burst}
+}
+
+func (r *rate) allow(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.last.IsZero() {
+		r.tokens = min(r.burst, r.tokens+now.Sub(r.last).Seconds()*r.perSecond)
+	}
+	r.last = now
+	if r.tokens < 1 {
+		return false
+	}
+	r.tokens--
+	return true
 }

@@ -168,7 +168,7 @@ func (m *Mount) Send(_ context.Context, a sandbox.Ask) {
 func (r *run) register(k kind, do func(id uint32, release func()) (*cordis.Handle, error)) (any, error) {
 	if r.counts[k].Add(1) > limitOf[k].max {
 		r.counts[k].Add(-1)
-		return nil, fmt.Errorf("a temporary Plugin may have %d %s at a time, and this one has that many", limitOf[k].max, limitOf[k].what)
+		return nil, fmt.Errorf("%s may have %d %s at a time, and this one has that many", r.m.sort(), limitOf[k].max, limitOf[k].what)
 	}
 	r.mu.Lock()
 	r.lastEffect++
@@ -352,7 +352,7 @@ func (r *run) sleep(ctx context.Context, payload json.RawMessage) (any, error) {
 	}
 	if r.counts[kindTimer].Add(1) > limits.Timers {
 		r.counts[kindTimer].Add(-1)
-		return nil, fmt.Errorf("a temporary Plugin may have %d timers at a time, and this one has that many", limits.Timers)
+		return nil, fmt.Errorf("%s may have %d timers at a time, and this one has that many", r.m.sort(), limits.Timers)
 	}
 	defer r.counts[kindTimer].Add(-1)
 	t := time.NewTimer(duration(p.Ms))

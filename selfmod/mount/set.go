@@ -30,11 +30,18 @@ type Config struct {
 	// Console takes every printed line, tagged and made safe for a terminal.
 	// It must not block. Nil: lines are only kept for inspect.
 	Console func(line string)
+	// Memory outlives the Set. Nil: one that does not.
+	Memory *Memory
+	// Broke is told that a plugin file brought down its machine; an error says why it
+	// is not loaded again. Nil: it always is.
+	Broke func(code *Code, why error) error
 }
 
-// Set is the temporary plugins of one session.
+// Set is plugins that run in one sandbox: the temporary ones of one session, or the
+// plugin files of one place.
 type Set struct {
 	cfg   Config
+	past  *past
 	ctx   *cordis.Context // of the group's fiber
 	lines *rate           // of the console, all mounts together
 
@@ -43,10 +50,8 @@ type Set struct {
 	parameters, outputs compiled // schemas of tools
 
 	mu      sync.Mutex
-	next    int
 	watched map[string]bool // the events at which it denies what a mounted guard could not hear
 	mounts  map[int]*Mount
-	gone    []Gone
 	deaths  []death
 	work    sync.WaitGroup
 	waited  bool // no new work
@@ -62,6 +67,8 @@ type Change struct {
 	ID, Plugin string
 	// Scope is where its Set mounts; nil is the global layer.
 	Scope *tool.Scope
+	// File says that it is a plugin file, and ID its path.
+	File bool
 	// Reason says why it was reset or failed, in one line.
 	Reason string
 }
@@ -69,23 +76,24 @@ type Change struct {
 // ChangeKind is what became of a temporary plugin.
 type ChangeKind string
 
-// The kinds. A Set that ends takes its plugins with it, which is no change.
+// The kinds.
 const (
 	Came    ChangeKind = "mounted"
 	Went    ChangeKind = "unmounted"
 	Reset   ChangeKind = "reset"  // its machine was replaced: it runs again, with empty state
 	Stopped ChangeKind = "failed" // its machine has gone, and it is not run again by itself
+	Ended   ChangeKind = "ended"  // its Set has ended, and it with that
 )
 
 func (s *Set) happened(ctx context.Context, m *Mount, kind ChangeKind, reason string) {
-	Happened.Emit(ctx, s.ctx, Change{Kind: kind, ID: m.ID, Plugin: m.Name(), Scope: tool.ScopeOf(s.ctx), Reason: plain.Line(reason, limits.SourceLine)})
+	Happened.Emit(ctx, s.ctx, Change{Kind: kind, ID: m.ID, Plugin: m.Name(), Scope: tool.ScopeOf(s.ctx), File: m.code != nil, Reason: plain.Line(reason, limits.SourceLine)})
 }
 
 // again runs a mount whose machine has gone with another one, or lets it fail, and
 // tells which.
 func (s *Set) again(m *Mount, f *cordis.Fiber, why error) {
 	<-m.started // a mount that fails to start is not started again
-	if m.ending.Load() {
+	if m.ending.Load() || m.code != nil && !m.wasUp.Load() {
 		return
 	}
 	if err := f.Restart(context.Background()); err != nil && !errors.Is(err, cordis.ErrInactive) {
@@ -99,20 +107,37 @@ func (s *Set) again(m *Mount, f *cordis.Fiber, why error) {
 	}
 }
 
-// Gone is what became of an id that is used up.
-type Gone struct {
-	ID, Plugin string
-	What       string // "was unmounted", "failed to mount: …"
-}
-
 // NewSet returns an empty Set whose mounts are children of c's fiber. It adds
 // the guard that denies while a mounted guard is down.
 func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
-	s := &Set{cfg: cfg, ctx: c, mounts: map[int]*Mount{}, lines: newRate(limits.ConsoleRate*4, limits.ConsoleBurst*4)}
+	if cfg.Memory == nil {
+		cfg.Memory = NewMemory()
+	}
+	s := &Set{
+		cfg: cfg, past: cfg.Memory.of(tool.ScopeOf(c)), ctx: c, mounts: map[int]*Mount{},
+		lines: newRate(limits.ConsoleRate*4, limits.ConsoleBurst*4),
+	}
+	// Registered first, so done when the last of its plugins has gone.
+	if _, err := c.Defer("memory", s.end); err != nil {
+		return nil, err
+	}
 	if _, err := cfg.Registry.Guard(c, s.deniesWhileDown); err != nil {
 		return nil, fmt.Errorf("guard for mounted guards: %w", err)
 	}
 	return s, nil
+}
+
+// end remembers the temporary plugins that end with the Set.
+func (s *Set) end(ctx context.Context) error {
+	for _, m := range s.List() {
+		if m.code != nil || m.ending.Load() { // an unmount under way says itself what became of it
+			continue
+		}
+		m.guard(nil)
+		s.past.lose(Gone{ID: m.ID, Plugin: m.Name(), What: "ended with the toolset, when that was reloaded, reconfigured or disabled"})
+		s.happened(ctx, m, Ended, "")
+	}
+	return nil
 }
 
 // Wait returns when the goroutines of a Set whose group was disposed have ended.
@@ -147,8 +172,7 @@ func (s *Set) deniesWhileDown(e *tool.Exec) string {
 			continue
 		}
 		if state := m.guardDown(e.Token); state != "" {
-			return fmt.Sprintf("tool %q was denied: %s listens to tools/pre-execute and is %s, so nothing can be allowed; "+
-				"cordis_unmount %s removes its guard", e.Name, m.who(), state, m.ID)
+			return fmt.Sprintf("tool %q was denied: %s listens to tools/pre-execute and is %s, so nothing can be allowed; %s removes its guard", e.Name, m.who(), state, m.remedy())
 		}
 	}
 	return ""
@@ -203,26 +227,20 @@ func (s *Set) Get(id string) (*Mount, bool) {
 
 // Fate says what became of an id that is used up; "" for one that never was.
 func (s *Set) Fate(id string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.gone {
-		if g.ID == id {
-			return g.What
-		}
-	}
-	return ""
+	return s.past.fate(id)
 }
+
+// Lost are the temporary plugins that ended with the last Set of this scope that
+// ended with any, and its toolset.
+func (s *Set) Lost() []Gone { return s.past.lostOnes() }
 
 // forget takes a mount out of the list and remembers what became of it.
 func (s *Set) forget(m *Mount, what string) {
 	m.guard(nil)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.mounts, m.Number)
-	s.gone = append(s.gone, Gone{ID: m.ID, Plugin: m.Name(), What: what})
-	if len(s.gone) > limits.RememberedGone {
-		s.gone = slices.Delete(s.gone, 0, len(s.gone)-limits.RememberedGone)
-	}
+	s.mu.Unlock()
+	s.past.note(Gone{ID: m.ID, Plugin: m.Name(), What: what})
 }
 
 // Down says why dead mounts are not loaded again by themselves; "": they are.
@@ -295,8 +313,7 @@ func (s *Set) reserve(source string, cancel context.CancelFunc) (*Mount, error) 
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%d temporary Plugins are mounted, the most that are allowed; cordis_unmount some first", limits.Mounts)
 	}
-	s.next++
-	m := newMount(s, s.next, source, cancel)
+	m := newMount(s, s.past.number(), source, cancel)
 	s.mounts[m.Number] = m
 	s.mu.Unlock()
 	if s.cfg.Audit != nil {
@@ -360,4 +377,92 @@ func (s *Set) Unmount(ctx context.Context, id string) (*Receipt, error) {
 		return nil, &Failure{Text: fmt.Sprintf("%s is already being unmounted; that goes on by itself", m.who())}
 	}
 	return s.unmount(ctx, m)
+}
+
+// Memory is what is known of temporary plugins longer than their Set lives: ids are
+// never used again, and what became of one can be told after the toolset was
+// reloaded. It is kept for each scope, of the last limits.RememberedScopes.
+type Memory struct {
+	mu     sync.Mutex
+	scopes map[*tool.Scope]*past
+	order  []*tool.Scope
+}
+
+// NewMemory returns an empty Memory. The program has one.
+func NewMemory() *Memory { return &Memory{scopes: map[*tool.Scope]*past{}} }
+
+// of is what is remembered of a scope. A Set keeps it, whatever is forgotten here.
+func (m *Memory) of(scope *tool.Scope) *past {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.scopes[scope]
+	if p == nil {
+		p = &past{}
+		m.scopes[scope] = p
+		m.order = append(m.order, scope)
+		if len(m.order) > limits.RememberedScopes {
+			delete(m.scopes, m.order[0])
+			m.order = slices.Delete(m.order, 0, 1)
+		}
+	}
+	return p
+}
+
+// Gone is what became of an id that is used up.
+type Gone struct {
+	ID, Plugin string
+	What       string // "was unmounted", "failed to mount: …"
+}
+
+// past is what is remembered of one scope.
+type past struct {
+	mu   sync.Mutex
+	last int // number that was given
+	gone []Gone
+	lost []Gone // with the last toolset that ended with any
+	open bool   // lost grows: that toolset has not been followed by a mount
+}
+
+// number gives the next one.
+func (p *past) number() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	p.open = false
+	return p.last
+}
+
+func (p *past) note(g Gone) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = keepLast(append(p.gone, g), limits.RememberedGone)
+}
+
+// lose notes one that ended with its toolset.
+func (p *past) lose(g Gone) {
+	p.note(g)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open {
+		p.lost, p.open = nil, true
+	}
+	p.lost = keepLast(append(p.lost, g), limits.RememberedGone)
+}
+
+func (p *past) lostOnes() []Gone {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.lost)
+}
+
+// fate says what became of an id; "": nothing is known.
+func (p *past) fate(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.gone {
+		if g.ID == id {
+			return g.What
+		}
+	}
+	return ""
 }

@@ -28,7 +28,7 @@ func (r *run) iterate(ctx context.Context, q request, call *hostCall, end func()
 	h.mu.Unlock()
 	if full {
 		end()
-		return nil, &bridge.Error{Name: "RangeError", Code: bridge.CodeTooLarge, Message: fmt.Sprintf("a temporary Plugin may have %d iterations at a time, and this one has that many; end some with break or return()", limits.Iterations)}
+		return nil, &bridge.Error{Name: "RangeError", Code: bridge.CodeTooLarge, Message: fmt.Sprintf("%s may have %d iterations at a time, and this one has that many; end some with break or return()", r.m.sort(), limits.Iterations)}
 	}
 	it, err := q.object.Iterate(ctx, q.member, q.args, (*hostCaller)(r))
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *hostCaller) Keep(o *bridge.Object) (uint32, error) {
 	case h.over:
 		return 0, errOver
 	case len(h.objects) >= limits.Handles:
-		return 0, fmt.Errorf("a temporary Plugin may have %d objects of services at a time, and this one has that many: let go of some", limits.Handles)
+		return 0, fmt.Errorf("%s may have %d objects of services at a time, and this one has that many: let go of some", c.m.sort(), limits.Handles)
 	}
 	if h.objects == nil {
 		h.objects = map[uint32]*bridge.Object{}
