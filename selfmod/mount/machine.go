@@ -122,6 +122,11 @@ func (m *Mount) load(ctx context.Context, live string) (*sandbox.VM, wire.Loaded
 	for {
 		vm, loaded, err := m.set.cfg.Sandbox.Load(ctx, m.spec(live), m)
 		e := new(sandbox.Error)
+		if errors.As(err, &e) && (e.Blamed || e.Spent) {
+			if skipped := m.broke(e); skipped != nil {
+				return nil, loaded, skipped
+			}
+		}
 		if !errors.As(err, &e) || e.Worker == 0 || e.Blamed || !m.set.died(e.Worker, time.Now()) || ctx.Err() != nil {
 			return vm, loaded, err
 		}
@@ -261,11 +266,22 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 		e.Spent, why = false, &e
 	}
 	again := true
-	if why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck || why.Blamed {
+	switch {
+	case m.code != nil && why.Blamed: // whoever is to blame is skipped before long
+	case why.Code == sandbox.CodeDied || why.Code == sandbox.CodeStuck || why.Blamed:
 		again = m.set.died(why.Worker, now)
+	}
+	var skipped error
+	if guilty {
+		skipped = m.broke(why)
 	}
 	m.mu.Lock()
 	switch {
+	case skipped != nil:
+		m.failed = skipped
+	case guilty && m.code != nil:
+	case !guilty && !again && m.code != nil:
+		m.failed = fmt.Errorf("%w; %s. It is loaded again when its file changes, or at a reload", why, m.set.Down())
 	case !guilty && again:
 	case !guilty:
 		m.failed = fmt.Errorf("%w; %s. cordis_unmount it, then mount it again", why, m.set.Down())
@@ -280,15 +296,26 @@ func (m *Mount) Died(why *sandbox.Error, guilty bool) {
 	f := m.fiber
 	failed := m.failed
 	m.mu.Unlock()
+	if m.code != nil {
+		m.set.ctx.Logger().Error("a plugin file lost its machine", "file", m.ID, "error", why, "runs again", failed == nil)
+	}
 	if failed != nil {
 		m.faults.add(failed.Error())
 	} else {
-		m.faults.add(why.Error() + "; it was mounted again from its source, with empty state")
+		m.faults.add(why.Error() + "; it was " + m.reloaded() + ", with empty state")
 	}
 	if f == nil || m.ending.Load() {
 		return
 	}
 	m.set.spawn(func() { m.set.again(m, f, why) })
+}
+
+// reloaded says how a plugin came to another machine.
+func (m *Mount) reloaded() string {
+	if m.code != nil {
+		return "loaded again"
+	}
+	return "mounted again from its source"
 }
 
 // respawnable says whether a guilty mount may have another machine: what used

@@ -47,6 +47,7 @@ package mount
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -58,6 +59,7 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/schema"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 )
@@ -75,6 +77,8 @@ type Mount struct {
 	Source string // of a plugin file that of its entry
 
 	set      *Set
+	plugin   *cordis.Plugin                  // of a plugin file
+	schema   *schema.Schema                  // of its configuration; nil: it takes none
 	code     *Code                           // of a plugin file; nil: it is temporary
 	cancel   context.CancelFunc              // of the start
 	started  chan struct{}                   // closed when the start has ended
@@ -92,7 +96,8 @@ type Mount struct {
 	typescript bool
 	fiber      *cordis.Fiber
 	vm         *sandbox.VM
-	run        *run // the present one; nil: none
+	run        *run            // the present one; nil: none
+	config     json.RawMessage // of a plugin file
 	lastRun    uint32
 	ran        bool        // its fiber's body has begun, ever
 	stale      bool        // apply has run in its machine, but not for its fiber

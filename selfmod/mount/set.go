@@ -49,12 +49,14 @@ type Set struct {
 
 	parameters, outputs compiled // schemas of tools
 
-	mu      sync.Mutex
-	watched map[string]bool // the events at which it denies what a mounted guard could not hear
-	mounts  map[int]*Mount
-	deaths  []death
-	work    sync.WaitGroup
-	waited  bool // no new work
+	mu        sync.Mutex
+	watched   map[string]bool // the events at which it denies what a mounted guard could not hear
+	mounts    map[int]*Mount
+	files     map[*cordis.Plugin]*Mount // of those mounts that are plugin files
+	deaths    []death
+	following bool // the fibers of plugin files
+	work      sync.WaitGroup
+	waited    bool // no new work
 }
 
 // Happened tells what becomes of temporary plugins, after it has. It is for the
@@ -114,7 +116,7 @@ func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
 		cfg.Memory = NewMemory()
 	}
 	s := &Set{
-		cfg: cfg, past: cfg.Memory.of(tool.ScopeOf(c)), ctx: c, mounts: map[int]*Mount{},
+		cfg: cfg, past: cfg.Memory.of(tool.ScopeOf(c)), ctx: c, mounts: map[int]*Mount{}, files: map[*cordis.Plugin]*Mount{},
 		lines: newRate(limits.ConsoleRate*4, limits.ConsoleBurst*4),
 	}
 	// Registered first, so done when the last of its plugins has gone.
@@ -130,7 +132,11 @@ func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
 // end remembers the temporary plugins that end with the Set.
 func (s *Set) end(ctx context.Context) error {
 	for _, m := range s.List() {
-		if m.code != nil || m.ending.Load() { // an unmount under way says itself what became of it
+		if m.code != nil {
+			m.ending.Store(true) // its machine goes with the sandbox
+			continue
+		}
+		if m.ending.Load() { // an unmount under way says itself what became of it
 			continue
 		}
 		m.guard(nil)
@@ -344,11 +350,15 @@ func (s *Set) teach(m *Mount, err error) error {
 
 // parseText teaches what a parser refused: the place, and the hint that fits.
 func parseText(f *wire.Fault) string {
-	_, hint, found := strings.Cut(f.Message, "\n")
-	if !found {
-		hint = "`code` runs as the BODY of an async function. Check the balance of brackets and quotes: a `});` closes a call that was never opened; a plain `return { … }` ends with `}`."
+	return "temporary Plugin code failed to parse:\n" + f.Excerpt + "\n" + hintOf(f, "`code` runs as the BODY of an async function. Check the balance of brackets and quotes: a `});` closes a call that was never opened; a plain `return { … }` ends with `}`.")
+}
+
+// hintOf is what the parser advises, or else what is given.
+func hintOf(f *wire.Fault, otherwise string) string {
+	if _, hint, found := strings.Cut(f.Message, "\n"); found {
+		return hint
 	}
-	return "temporary Plugin code failed to parse:\n" + f.Excerpt + "\n" + hint
+	return otherwise
 }
 
 // Failure is the error of a failed mount or unmount, as the model reads it.
