@@ -271,3 +271,42 @@ func (m *Mount) broke(why error) error {
 }
 
 func configOf(wire.Loaded) json.RawMessage { return nil }
+
+// Ended says whether a plugin file's machine has been given up, with its fiber or by
+// Discard.
+func (m *Mount) Ended() bool { return m.ending.Load() }
+
+// Retire does the bookkeeping of a temporary plugin that a stage removes, because by,
+// a plugin file, took its names over; once, and without waiting for it. gone waits
+// until the stage has asked for its disposal.
+func (m *Mount) Retire(by string, gone func()) {
+	if !m.ending.CompareAndSwap(false, true) {
+		return
+	}
+	s, fate := m.set, "was replaced by plugin file "+by
+	tools := m.toolNames()
+	s.spawn(func() {
+		gone()
+		ctx := context.Background()
+		_, _ = m.end(ctx) // what its disposers said is logged
+		s.forget(m, fate)
+		s.happened(ctx, m, Went, "")
+		for _, name := range tools {
+			s.cfg.Registry.NoteGone(name, m.Scope(), fmt.Sprintf("it went with %s, which %s", m.who(), fate))
+		}
+	})
+}
+
+// toolNames are the tools that the mount registers in its present run, at most
+// limits.Tools of them.
+func (m *Mount) toolNames() []string {
+	m.mu.Lock()
+	r := m.run
+	m.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.tools)
+}

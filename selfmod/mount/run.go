@@ -59,6 +59,7 @@ type run struct {
 	effects       map[uint32]*effect
 	lateCallbacks atomic.Int32
 
+	tools  []string          // names of tools that it has registered, the last ones
 	guards map[uint32]string // effects that guard, and what event
 	up     bool              // apply has succeeded
 	nexts  map[uint64]func(context.Context) (json.RawMessage, error)

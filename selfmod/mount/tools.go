@@ -92,7 +92,13 @@ func (r *run) registerTool(_ context.Context, payload json.RawMessage) (any, err
 		return nil, err
 	}
 	return r.register(kindTool, func(uint32, func()) (*cordis.Handle, error) {
-		return r.m.set.cfg.Registry.Register(r.c, d)
+		h, err := r.m.set.cfg.Registry.Register(r.c, d)
+		if err == nil {
+			r.mu.Lock()
+			r.tools = keepLast(append(r.tools, d.Name), limits.Tools)
+			r.mu.Unlock()
+		}
+		return h, err
 	})
 }
 
