@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/cli/project"
 	"github.com/dsh-go/dsh/cli/work"
 	"github.com/dsh-go/dsh/selfmod/sandbox/worker"
 )
@@ -96,5 +97,6 @@ agent can see, extend and repair the live runtime it runs in.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.AsUsage(err) })
 	root.AddCommand(newInspect(s), newMCP(s), newTool(s), newVersion())
 	root.AddCommand(work.Commands(s)...)
+	root.AddCommand(project.Commands(s)...)
 	return root
 }
