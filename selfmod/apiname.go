@@ -321,7 +321,11 @@ func apiUncatalogued(info cordis.ServiceInfo, member string) (string, error) {
 	}
 	var p page
 	p.add("## api: " + name)
-	p.add(fmt.Sprintf("- %s (provided by temporary Plugin %s, %s, no catalog entry; cordis_inspect what:\"temporary\" name:%q shows its source)", name, s.Mount, plain.Name(info.Owner.Name()), s.Mount))
+	what := "temporary"
+	if s.File {
+		what = "plugins"
+	}
+	p.add(fmt.Sprintf("- %s (provided by %s, %s, no catalog entry; cordis_inspect what:%q name:%q shows its source)", name, s.Label(), plain.Name(info.Owner.Name()), what, plain.Name(s.Mount)))
 	members, names := s.Members(), []string(nil)
 	for _, m := range members {
 		if member == "" || m.Name == member {

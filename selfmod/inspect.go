@@ -43,7 +43,7 @@ func (t *toolset) inspectTool() *tool.Definition {
 		Name: InspectName, Title: "Inspect cordis runtime", Description: strings.TrimSpace(inspectText), Kind: tool.KindRead, Unrouted: true,
 		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("what", schema.String("One section: "+strings.Join(sections, ", ")+". Leave it out for all of them.")),
-			schema.Prop("name", schema.String(`One thing in full, or with api and events several: "fs, bash.run". With what:"api": services, methods, types, ctx. With what:"events": events. With what:"temporary": one id (dyn-3).`)),
+			schema.Prop("name", schema.String(`One thing in full, or with api and events several: "fs, bash.run". With what:"api": services, methods, types, ctx. With what:"events": events. With what:"temporary": one id (dyn-3). With what:"plugins": a plugin file.`)),
 		)))),
 		Output:          tool.Output{Schema: schema.Must(schema.Output(schema.String("The report, in Markdown."))), Render: renderText},
 		ConcurrencySafe: func(context.Context, lossless.Text) bool { return true },
@@ -97,6 +97,8 @@ func (t *toolset) inspect(a inspectArgs, scope *tool.Scope) (string, error) {
 		switch a.What {
 		case "temporary":
 			return t.reportOne(a.Name)
+		case "plugins":
+			return t.reportPlugin(a.Name, scope)
 		case "api":
 			return several(a.Name, t.apiOne)
 		case "events":
@@ -163,7 +165,7 @@ func several(list string, one func(name string, before seen) (string, error)) (s
 }
 
 // nameRule is what name goes with.
-const nameRule = `name is valid only with what:"api" (a service, a method such as fs.readText, a type, ctx), what:"events" (an event) or what:"temporary" (the id of a temporary Plugin, such as dyn-1)`
+const nameRule = `name is valid only with what:"api" (a service, a method such as fs.readText, a type, ctx), what:"plugins" (a plugin file), what:"events" (an event) or what:"temporary" (the id of a temporary Plugin, such as dyn-1)`
 
 // nameNot says how to ask for what was named in a wrong place; "": not known.
 func nameNot(name string) string {
@@ -185,7 +187,7 @@ func (t *toolset) part(what string, scope *tool.Scope) part {
 	case "services":
 		return t.services()
 	case "plugins":
-		return t.plugins()
+		return t.plugins(scope)
 	case "tools":
 		return t.tools(scope)
 	case "temporary":

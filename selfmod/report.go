@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,13 +74,21 @@ func (t *toolset) services() section {
 	return s
 }
 
-func (t *toolset) plugins() section {
+func (t *toolset) plugins(scope *tool.Scope) section {
 	s := section{what: "plugins", heading: "plugins", empty: "(no plugins)"}
+	files := map[*cordis.Fiber]*mount.Mount{}
+	for _, m := range t.files(scope) {
+		files[m.Fiber()] = m
+	}
 	for _, f := range t.ctx.Runtime().Fibers() {
 		if f.Parent() == nil {
 			continue // the root is no plugin
 		}
-		s.lines = append(s.lines, fmt.Sprintf("- %s [%s]", plain.Name(f.Name()), f.State()))
+		line := fmt.Sprintf("- %s [%s]", plain.Name(f.Name()), f.State())
+		if m := files[f]; m != nil {
+			line += " — plugin file " + plain.Name(m.ID) + brought(m) + trouble(m)
+		}
+		s.lines = append(s.lines, line)
 	}
 	slices.SortFunc(s.lines, cmp.Compare[string])
 	return s
@@ -94,7 +103,7 @@ func (t *toolset) tools(scope *tool.Scope) section {
 	for _, v := range t.registry.List(scope) {
 		line := "- " + plain.Name(v.Name)
 		if v.Mount != nil {
-			line += " (" + v.Mount.ID + ")"
+			line += " (" + plain.Name(v.Mount.ID) + ")"
 		}
 		if why, ok := hidden[v.Name]; ok {
 			line += " (left out of the client's list: " + plain.Line(why, limits.SourceLine) + ")"
@@ -112,6 +121,13 @@ func (t *toolset) temporary() section {
 	for _, m := range t.set.List() {
 		s.lines = append(s.lines, fmt.Sprintf("- Temporary Plugin %s: %s [%s] — provides: %s; waiting for: %s; lifetime: until unmounted or DSH restarts%s",
 			m.ID, m.Name(), m.StateText(), orNone(m.Provides()), orNone(m.Waiting()), brought(m)+trouble(m)))
+	}
+	if lost := t.set.Lost(); len(lost) > 0 {
+		names := make([]string, len(lost))
+		for i, g := range lost {
+			names[i] = g.ID + " (" + g.Plugin + ")"
+		}
+		s.notes = append(s.notes, "Gone with the toolset, when that was reloaded, reconfigured or disabled: "+listed(names, shownNames)+". Nothing is mounted again by itself; mount anew what you still need.")
 	}
 	if down := t.set.Down(); down != "" {
 		s.notes = append(s.notes, "Attention: "+down+".")
@@ -151,10 +167,10 @@ func trouble(m *mount.Mount) string {
 		}
 	}
 	if n := m.Respawns(); n > 0 {
-		parts = append(parts, fmt.Sprintf("mounted again from its source %d times, with empty state", n))
+		parts = append(parts, fmt.Sprintf("%s %d times, with empty state", reloaded(m), n))
 	}
 	if n := len(m.Faults()); n > 0 {
-		parts = append(parts, fmt.Sprintf("errors: %d (see cordis_inspect what:\"temporary\" name:%q)", n, m.ID))
+		parts = append(parts, fmt.Sprintf("errors: %d (see cordis_inspect what:%q name:%q)", n, sectionOf(m), plain.Name(m.ID)))
 	}
 	if n := m.Dropped(); n > 0 {
 		parts = append(parts, fmt.Sprintf("events dropped: %d", n))
@@ -221,8 +237,23 @@ func listed(names []string, max int) string {
 	return strings.Join(names, ", ")
 }
 
-// reportOne is everything about one mount: its source whole, the rest within
-// limits.ReportName.
+// sectionOf is the section that a plugin is listed in.
+func sectionOf(m *mount.Mount) string {
+	if m.Code() != nil {
+		return "plugins"
+	}
+	return "temporary"
+}
+
+// reloaded says how a plugin came to another machine.
+func reloaded(m *mount.Mount) string {
+	if m.Code() != nil {
+		return "loaded again"
+	}
+	return "mounted again from its source"
+}
+
+// reportOne is everything about one temporary plugin.
 func (t *toolset) reportOne(id string) (string, error) {
 	m, ok := t.set.Get(id)
 	if !ok {
@@ -232,14 +263,24 @@ func (t *toolset) reportOne(id string) (string, error) {
 		}
 		return "", errors.New(text + t.called(id))
 	}
+	return t.reportMount(m), nil
+}
+
+// reportMount is everything about a plugin that runs in a sandbox: its source whole,
+// the rest within limits.ReportName.
+func (t *toolset) reportMount(m *mount.Mount) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Temporary Plugin %s\n", m.ID)
+	if m.Code() != nil {
+		fmt.Fprintf(&b, "## Plugin file %s\n", plain.Name(m.ID))
+	} else {
+		fmt.Fprintf(&b, "## Temporary Plugin %s\n", m.ID)
+	}
 	fmt.Fprintf(&b, "- name: %s\n- state: %s\n- injects: %s; waiting for: %s\n- provides: %s\n", m.Name(), m.StateText(), orNone(names(m.Injects())), orNone(m.Waiting()), orNone(m.Provides()))
 	c := m.Counters()
 	fmt.Fprintf(&b, "- calls into its functions: %d; errors: %d; engine time: %.1f ms; heap: %d KB; abandoned calls still running: %d; events dropped: %d\n",
 		c.Calls, c.Errors, float64(c.Engine.Microseconds())/1000, c.Heap/1024, m.Abandoned(), m.Dropped())
 	if n := m.Respawns(); n > 0 {
-		fmt.Fprintf(&b, "- mounted again from its source %d times, each time with empty state\n", n)
+		fmt.Fprintf(&b, "- %s %d times, each time with empty state\n", reloaded(m), n)
 	}
 	if f := m.Fiber(); f != nil {
 		if circle := circleOf(f); circle != "" {
@@ -253,7 +294,13 @@ func (t *toolset) reportOne(id string) (string, error) {
 	writeLast(&b, "last errors", m.Faults(), 5)
 	writeLast(&b, "last console lines", m.Lines(), 20)
 	head := plain.Cut(b.String(), limits.ReportName)
-	return head + "\nSource, as it was mounted:\n" + fence(m.Source), nil
+	if m.Code() == nil {
+		return head + "\nSource, as it was mounted:\n" + fence(m.Source)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Code().Files)) {
+		head += "\nSource, as it was loaded, " + plain.Name(name) + ":\n" + fence(m.Code().Files[name])
+	}
+	return head
 }
 
 // called says which temporary plugins have a name that was given for an id; "": none.

@@ -68,17 +68,33 @@ func (t *toolset) unmountTool() *tool.Definition {
 			}
 			r, err := t.set.Unmount(ctx, a.ID)
 			if err != nil {
-				if _, ok := t.set.Get(a.ID); !ok && t.called(a.ID) != "" {
-					err = fmt.Errorf("%w%s", err, t.called(a.ID))
-				}
-				return tool.Outcome{}, err
+				return tool.Outcome{}, t.notUnmounted(a.ID, exec.Scope, err)
 			}
-			return outcome(unmountValue{
-				ID: r.ID, PluginName: r.Plugin, Undone: r.Undone, Gone: goneValue{orEmpty(r.GoneTools), orEmpty(r.GoneNames)},
-				Parked: pluginNames(r.Parked), Drained: r.Drained, Abandoned: r.Abandoned, Left: r.Left,
-			}, receipt(r))
+			return outcome(valueOfReceipt(r), receipt(r))
 		},
 	}
+}
+
+func valueOfReceipt(r *mount.Receipt) unmountValue {
+	return unmountValue{
+		ID: r.ID, PluginName: r.Plugin, Undone: r.Undone, Gone: goneValue{orEmpty(r.GoneTools), orEmpty(r.GoneNames)},
+		Parked: pluginNames(r.Parked), Drained: r.Drained, Abandoned: r.Abandoned, Left: r.Left,
+	}
+}
+
+// notUnmounted adds to a refusal what was meant by an id that is none.
+func (t *toolset) notUnmounted(id string, scope *tool.Scope, err error) error {
+	if _, ok := t.set.Get(id); ok {
+		return err
+	}
+	if m := t.file(id, scope); m != nil {
+		path := plain.Name(m.ID)
+		return fmt.Errorf("%s is a plugin file, %s, and no temporary Plugin: cordis_unmount cannot remove it. To change it, edit that file: what is saved is live by itself. To disable it, set disabled: true on its row in cordis.yml, or run dsh plugin disable", plain.Name(id), path)
+	}
+	if called := t.called(id); called != "" {
+		return fmt.Errorf("%w%s", err, called)
+	}
+	return err
 }
 
 // receiptList is how many characters of each list a receipt shows: what follows

@@ -58,10 +58,19 @@ func (m *Mount) missed(vm *sandbox.VM) bool {
 // Service is the value of a service that a mount provides, as the runtime
 // holds it. Another mount is bound to it; Go code can tell whose it is.
 type Service struct {
-	Mount   string // "dyn-1"
+	Mount   string // "dyn-1", or the path of a plugin file
+	File    bool   // it is a plugin file's
 	vm      *sandbox.VM
 	binding json.RawMessage
 	members []Member
+}
+
+// Label names the plugin that provides it, for people.
+func (s *Service) Label() string {
+	if s.File {
+		return "plugin file " + plain.Name(s.Mount)
+	}
+	return "temporary Plugin " + s.Mount
 }
 
 // Member is one member of what a mount provides, as it was when it was provided.
@@ -182,10 +191,10 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("write binding: %w", err)
 	}
 	return r.register(kindService, func(uint32, func()) (*cordis.Handle, error) {
-		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, vm: r.vm, binding: text, members: membersOf(p.Members)})
+		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, File: r.m.code != nil, vm: r.vm, binding: text, members: membersOf(p.Members)})
 		if v, ok := r.c.Peek(p.Name); ok && errors.Is(err, cordis.ErrDuplicate) {
 			if s, ok := v.(*Service); ok {
-				err = fmt.Errorf("%w: it is provided by temporary Plugin %s", err, s.Mount)
+				err = fmt.Errorf("%w: it is provided by %s", err, s.Label())
 			}
 		}
 		return h, err

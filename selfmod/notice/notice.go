@@ -6,6 +6,8 @@
 //   - In a session that goes on: which plugins were mounted before and not
 //     unmounted. They ended with the agent of that time, which may have been in
 //     another process.
+//   - Which plugins ended because the toolset was reloaded, reconfigured or disabled
+//     while the agent goes on.
 //   - Which plugins run again with empty state, because their machine, or the worker
 //     process of all of them, was replaced; and which have stopped for good.
 //
@@ -61,6 +63,7 @@ type kind string
 
 const (
 	gone    kind = "gone"
+	ended   kind = "ended"
 	reset   kind = "reset"
 	stopped kind = "stopped"
 )
@@ -69,6 +72,8 @@ const (
 var (
 	//go:embed gone.md
 	goneText string
+	//go:embed ended.md
+	endedText string
 	//go:embed reset.md
 	resetText string
 	//go:embed stopped.md
@@ -77,7 +82,7 @@ var (
 	texts = []struct {
 		kind kind
 		text string
-	}{{gone, goneText}, {reset, resetText}, {stopped, stoppedText}}
+	}{{gone, goneText}, {ended, endedText}, {reset, resetText}, {stopped, stoppedText}}
 )
 
 // named is how many plugins a notice names.
@@ -187,7 +192,7 @@ func (p plugin) data() lossless.Value {
 
 // happened logs what comes and goes, and keeps what is to be told.
 func (n *notices) happened(_ context.Context, c mount.Change) {
-	if c.Scope != n.scope {
+	if c.Scope != n.scope || c.File || c.Kind == mount.Ended && n.ending() {
 		return
 	}
 	p := plugin{c.ID, c.Plugin}
@@ -203,14 +208,27 @@ func (n *notices) happened(_ context.Context, c mount.Change) {
 		n.waiting[reset] = append(n.waiting[reset], p)
 	case mount.Stopped:
 		n.waiting[stopped] = append(n.waiting[stopped], p)
+	case mount.Ended:
+		n.waiting[ended] = append(n.waiting[ended], p)
 	}
 	n.mu.Unlock()
-	types := map[mount.ChangeKind]session.Type{mount.Came: TypeMounted, mount.Went: TypeUnmounted}
+	types := map[mount.ChangeKind]session.Type{mount.Came: TypeMounted, mount.Went: TypeUnmounted, mount.Ended: TypeUnmounted}
 	if as, ok := types[c.Kind]; ok && to != nil {
 		if _, err := to.Append(session.Raw{Type: as, Data: p.data()}); err != nil && !errors.Is(err, session.ErrClosed) {
 			n.c.Logger().Warn("a change of temporary plugins could not be logged", "plugin", p.id, "error", err)
 		}
 	}
+}
+
+// ending says whether the agent itself ends: what ends with it is told when its
+// session goes on.
+func (n *notices) ending() bool {
+	for f := n.c.Fiber(); f != nil; f = f.Parent() {
+		if f.State() != cordis.Active {
+			return true
+		}
+	}
+	return false
 }
 
 // before adds the notices to a step.
