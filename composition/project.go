@@ -231,20 +231,20 @@ func (s *snapshot) plugin(abs, shown string) (files.File, error) {
 		return files.File{}, fmt.Errorf("open plugin file %s: it is outside of the project", shown)
 	}
 	rel = filepath.ToSlash(rel)
-	if text, ok := s.files[rel]; ok {
-		name := path.Base(rel)
-		return fileOf(shown, filepath.Dir(abs), name, map[string]string{name: string(text)})
-	}
 	parts := map[string]string{}
-	for name, text := range s.files {
-		if below, ok := strings.CutPrefix(name, rel+"/"); ok {
-			parts[below] = string(text)
+	if text, ok := s.files[rel]; ok {
+		parts[path.Base(rel)] = string(text)
+	} else {
+		for name, text := range s.files {
+			if below, ok := strings.CutPrefix(name, rel+"/"); ok {
+				parts[below] = string(text)
+			}
 		}
 	}
-	for _, entry := range []string{"index.ts", "index.js"} {
-		if _, ok := parts[entry]; ok {
-			return fileOf(shown, abs, entry, parts)
-		}
+	if len(parts) == 0 {
+		return files.File{}, fmt.Errorf("open plugin file %s: %w", shown, errNotTrusted)
 	}
-	return files.File{}, fmt.Errorf("open plugin file %s: %w", shown, errNotTrusted)
+	f, err := files.From(abs, parts)
+	f.Path = shown
+	return f, err
 }
