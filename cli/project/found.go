@@ -38,6 +38,7 @@ type found struct {
 	included string // the file that has the row, where it is not the layer's own
 	disabled bool
 	broken   string // why it cannot be loaded
+	config   any    // of its row
 }
 
 // rowsPath is where the layer's rows are.
@@ -118,7 +119,7 @@ func (l *layer) compose(file func(path string) ([]byte, error)) {
 // add adds rows, and those below them.
 func (l *layer) add(rows []document.Row, off string) {
 	for _, r := range rows {
-		f := found{id: r.ID, name: r.Name, row: true, disabled: r.Disabled || off != ""}
+		f := found{id: r.ID, name: r.Name, row: true, disabled: r.Disabled || off != "", config: rowConfig(r)}
 		if r.Layer != nil && r.Layer.Name != shown(l.rowsPath()) {
 			f.included = r.Layer.Name
 		}

@@ -112,6 +112,9 @@ func (m *Mount) Plugin() *cordis.Plugin { return m.plugin }
 // Code is the plugin file's; nil for a temporary plugin.
 func (m *Mount) Code() *Code { return m.code }
 
+// Config is the schema of what a plugin file's configuration may be; nil: it takes none.
+func (m *Mount) Config() *schema.Schema { return m.schema }
+
 // Scope is where the plugin's Set mounts; nil is the global layer.
 func (m *Mount) Scope() *tool.Scope { return tool.ScopeOf(m.set.ctx) }
 
