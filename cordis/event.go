@@ -242,6 +242,13 @@ func (e *event) listen(c *Context, fn any, opts []ListenOption) (*Handle, error)
 	return &n.handle, nil
 }
 
+// hidden tells whether the listener is of a stage that is not committed, or of a
+// fiber that was replaced.
+func (n *listener) hidden() bool {
+	f := n.handle.fiber
+	return f.stage != nil && !f.stage.live.Load() || f.replaced()
+}
+
 // consume removes a once-listener; it is true for one caller only.
 func (n *listener) consume() bool {
 	if !n.off.CompareAndSwap(false, true) {
@@ -302,7 +309,7 @@ func (e *event) observed(c *Context) bool {
 
 // enter makes the tracked call of n, or gives nil if n is not to be called.
 func (d *dispatch) enter(n *listener) *frame {
-	if n.off.Load() || d.filter != nil && !n.global && !d.filter(n.ctx) {
+	if n.off.Load() || n.hidden() || d.filter != nil && !n.global && !d.filter(n.ctx) {
 		return nil
 	}
 	if len(d.frames) == 0 {
@@ -326,7 +333,7 @@ func (d *dispatch) enter(n *listener) *frame {
 func (d *dispatch) next(n *listener) bool {
 	last := d.cur
 	d.cur = nil
-	if last != nil && d.filter == nil && !n.once && !n.off.Load() && len(d.frames) > 0 && last.at.fiber == n.handle.fiber {
+	if last != nil && d.filter == nil && !n.once && !n.off.Load() && !n.hidden() && len(d.frames) > 0 && last.at.fiber == n.handle.fiber {
 		fr := &d.frames[0]
 		fr.in, fr.at = d.entry, &n.handle.site
 		if n.handle.fiber.calls.replace(last, fr) {

@@ -93,6 +93,8 @@ type Fiber struct {
 	run0   run                 // storage of the first run
 	calls  calls
 	inject atomic.Pointer[[]Dependency] // nil: none; without duplicates
+	stage  *Stage                       // in which it was mounted; nil: none
+	goner  atomic.Pointer[Stage]        // by which it is replaced; nil: none
 
 	// What transitions are decided from; Runtime.mu guards all that follows.
 	config             any
@@ -157,6 +159,7 @@ func (c *Context) Mount(p *Plugin, config any) (*Fiber, error) {
 	}
 	r.lastID++
 	f.id = r.lastID
+	f.enterStage()
 	parent.list(&f.handle)
 	r.register(f)
 	if observed {
@@ -213,13 +216,14 @@ func (f *Fiber) release() {
 	}
 	deps := f.injected()
 	for _, d := range deps {
-		k := key{d.Name, f.ctx.realm(d.Name)}
-		set := f.rt.subs[k]
-		if set == nil {
-			set = map[*Fiber]struct{}{}
-			f.rt.subs[k] = set
+		for _, k := range f.ctx.keys(d.Name) {
+			set := f.rt.subs[k]
+			if set == nil {
+				set = map[*Fiber]struct{}{}
+				f.rt.subs[k] = set
+			}
+			set[f] = struct{}{}
 		}
-		set[f] = struct{}{}
 	}
 	f.ready = len(deps) == 0
 	f.refresh()

@@ -30,6 +30,7 @@ type Runtime struct {
 	lastImpl uint64
 	plugins  map[*Plugin]*record
 	subs     map[key]map[*Fiber]struct{} // who injects what
+	reserved map[key]*Stage              // what open stages hold
 	waits    map[*frame][]node           // what blocked chains wait for
 }
 
@@ -61,6 +62,7 @@ func New(opts ...Option) *Context {
 		log:        newHub(),
 		plugins:    map[*Plugin]*record{},
 		subs:       map[key]map[*Fiber]struct{}{},
+		reserved:   map[key]*Stage{},
 		waits:      map[*frame][]node{},
 	}
 	for _, o := range opts {
@@ -160,11 +162,12 @@ func (r *Runtime) unregister(f *Fiber) {
 		delete(r.plugins, f.plugin)
 	}
 	for _, d := range f.injected() {
-		k := key{d.Name, f.ctx.realm(d.Name)}
-		if set := r.subs[k]; set != nil {
-			delete(set, f)
-			if len(set) == 0 {
-				delete(r.subs, k)
+		for _, k := range f.ctx.keys(d.Name) {
+			if set := r.subs[k]; set != nil {
+				delete(set, f)
+				if len(set) == 0 {
+					delete(r.subs, k)
+				}
 			}
 		}
 	}
@@ -224,6 +227,9 @@ func (r *Runtime) Digest() string {
 	if n := len(r.waits); n > 0 {
 		add("waiting %d", n)
 	}
+	for k := range r.reserved {
+		add("staged %s in %s", k.name, k.realm)
+	}
 	r.mu.Unlock()
 	for _, f := range fibers {
 		add("fiber #%d %s %s calls %d effects %v", f.id, f.name, f.State(), len(f.calls.running()), f.Effects())
@@ -271,8 +277,8 @@ func (f *Fiber) Waiting() Waiting {
 func (f *Fiber) lacks() []Dependency {
 	var out []Dependency
 	for _, d := range f.injected() {
-		im := f.rt.lookup(key{d.Name, f.ctx.realm(d.Name)})
-		if !d.Optional && (im == nil || im.owner.State() != Active || im.check != nil && !f.verdicts[im]) {
+		im := f.ctx.find(d.Name)
+		if !d.Optional && (!im.available() || im.check != nil && !f.verdicts[im]) {
 			out = append(out, d)
 		}
 	}
@@ -282,7 +288,10 @@ func (f *Fiber) lacks() []Dependency {
 // reason tells why f cannot have the service name.
 func (f *Fiber) reason(name string) string {
 	realm := f.ctx.realm(name)
-	im := f.rt.lookup(key{name, realm})
+	im := f.ctx.find(name)
+	if im != nil && im.owner.replaced() {
+		return fmt.Sprintf("its provider %q (#%d) was replaced", im.owner.name, im.owner.id)
+	}
 	if im != nil && im.owner.State() != Active {
 		return fmt.Sprintf("its provider %q (#%d) is %s", im.owner.name, im.owner.id, im.owner.State())
 	}

@@ -163,13 +163,17 @@ func (c *Context) Provide(name string, v any, opts ...ProvideOption) (*Handle, e
 	for _, o := range opts {
 		o(im)
 	}
+	s := f.staged()
+	if had := r.lookup(im.key()); had != nil && s != nil {
+		s.Takes(had.owner) // asks, without the lock
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := f.accepts("create effect"); err != nil {
 		return nil, err
 	}
-	if had, dup := r.store.LoadOrStore(im.key(), im); dup {
-		return nil, tagged(ErrDuplicate, "service %q has been registered at <%s>", name, had.(*impl).owner.name)
+	if err := r.place(im, f.staged()); err != nil {
+		return nil, err
 	}
 	r.lastImpl++
 	im.seq = r.lastImpl
@@ -196,9 +200,11 @@ func checkValue(name string, v any) error {
 func (im *impl) retract() {
 	r := im.owner.rt
 	im.removed = true
-	r.store.Delete(im.key())
-	if im.owner.State() == Active { // otherwise that was told already
+	switch stood := r.displace(im); {
+	case stood && im.owner.State() == Active: // otherwise that was told already
 		r.changed(im.key(), im, false)
+	case stood && im.realm != nil: // what it covered in an overlay can be seen now
+		r.refresh(im.key())
 	}
 	im.settle()
 }
@@ -240,17 +246,22 @@ func (r *Runtime) dependents(k key) []*Fiber {
 // changed tells the dependents, and the observers, that the service under k
 // came, went or is to be looked at again. Runtime.mu is held.
 func (r *Runtime) changed(k key, im *impl, present bool) {
-	for _, d := range r.dependents(k) {
-		d.refresh()
-	}
+	r.refresh(k)
 	if r.listening(&ServiceChanged.event) {
 		im.owner.announce(k, present)
 	}
 }
 
+// refresh has the dependents of k look at it again. Runtime.mu is held.
+func (r *Runtime) refresh(k key) {
+	for _, d := range r.dependents(k) {
+		d.refresh()
+	}
+}
+
 func (f *Fiber) announce(k key, present bool) {
 	ch := ServiceChange{Name: k.name, Realm: k.realm, Owner: f, Present: present}
-	same := WithFilter(func(listener *Context) bool { return listener.realm(k.name) == k.realm })
+	same := WithFilter(func(listener *Context) bool { return slices.Contains(listener.keys(k.name), k) })
 	f.note(func(ctx context.Context) { ServiceChanged.Emit(ctx, &f.ctx, ch, same) })
 	f.schedule()
 }
@@ -288,8 +299,8 @@ func (f *Fiber) refresh() {
 // resolve gives the service that f would be started with, or nil. One whose
 // check has not been asked yet counts as missing, and will be asked.
 func (f *Fiber) resolve(name string) *impl {
-	im := f.rt.lookup(key{name, f.ctx.realm(name)})
-	if im == nil || im.owner.State() != Active {
+	im := f.ctx.find(name)
+	if !im.available() {
 		return nil
 	}
 	if im.check != nil {
@@ -310,7 +321,7 @@ func (f *Fiber) ask() {
 	f.recheck = false
 	var asked []*impl
 	for _, d := range f.injected() {
-		im := f.rt.lookup(key{d.Name, f.ctx.realm(d.Name)})
+		im := f.ctx.find(d.Name)
 		if im != nil && im.check != nil && !d.Optional {
 			asked = append(asked, im)
 		}
@@ -347,6 +358,11 @@ func (r *Runtime) lookup(k key) *impl {
 	return v.(*impl)
 }
 
+// available tells whether dependents can be started with the service.
+func (im *impl) available() bool {
+	return im != nil && im.owner.State() == Active && !im.owner.replaced()
+}
+
 // Notify has the named services looked at again, in c's realms: checks are
 // asked and dependents follow. It gives the fibers that inject them, by id, and
 // does not wait for them.
@@ -357,18 +373,18 @@ func (c *Context) Notify(names ...string) []*Fiber {
 	seen := map[*Fiber]bool{}
 	var out []*Fiber
 	for _, n := range names {
-		k := key{n, c.realm(n)}
-		for _, d := range r.dependents(k) {
-			if !seen[d] {
-				seen[d] = true
-				out = append(out, d)
+		for _, k := range c.keys(n) {
+			for _, d := range r.dependents(k) {
+				if !seen[d] {
+					seen[d] = true
+					out = append(out, d)
+				}
+				d.recheck = true
+				d.schedule()
 			}
-			d.recheck = true
-			d.schedule()
-		}
-		if r.listening(&ServiceChanged.event) {
-			im := r.lookup(k)
-			c.fiber.announce(k, im != nil && im.owner.State() == Active)
+			if r.listening(&ServiceChanged.event) {
+				c.fiber.announce(k, r.lookup(k).available())
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b *Fiber) int { return cmp.Compare(a.id, b.id) })
@@ -379,16 +395,19 @@ func (c *Context) Notify(names ...string) []*Fiber {
 // ACTIVE. It needs no injection, and never fails; nothing tells the caller when
 // the service goes.
 func (c *Context) Get(name string) (any, bool) {
-	im := c.fiber.rt.lookup(key{name, c.realm(name)})
-	if im == nil || im.owner.State() != Active {
-		return nil, false
+	im := c.find(name)
+	for !im.available() {
+		was := im
+		if im = c.find(name); im == was { // else it was replaced meanwhile
+			return nil, false
+		}
 	}
 	return *im.value.Load(), true
 }
 
 // Peek is Get in whatever state the owner is.
 func (c *Context) Peek(name string) (any, bool) {
-	im := c.fiber.rt.lookup(key{name, c.realm(name)})
+	im := c.find(name)
 	if im == nil {
 		return nil, false
 	}
@@ -404,7 +423,7 @@ func (c *Context) Peek(name string) (any, bool) {
 // ErrMissing if it is optional, or read by the root, and not there.
 func (c *Context) Use(name string) (any, error) {
 	realm := c.realm(name)
-	im := c.fiber.rt.lookup(key{name, realm})
+	im := c.find(name)
 	if c.fiber.parent == nil {
 		if im == nil {
 			return nil, fmt.Errorf("use service %q: %w", name, ErrMissing)
@@ -450,7 +469,7 @@ func (c *Context) Set(name string, v any) error {
 	if err := checkValue(name, v); err != nil {
 		return fmt.Errorf("set service %q: %w", name, err)
 	}
-	im := c.fiber.rt.lookup(key{name, c.realm(name)})
+	im := c.find(name)
 	switch {
 	case im == nil:
 		return tagged(ErrMissing, "cannot set property %q without provide", name)
