@@ -417,3 +417,26 @@ const (
 	FileDeaths       = 3   // of a file's machine or worker by its fault, then the file is skipped until it changes
 	RememberedScopes = 1000
 )
+
+// Compositions: documents, layers and what is watched.
+const (
+	DocumentBytes    = 1 << 20  // of a document
+	DocumentDepth    = 64       // nesting of its values
+	DocumentValues   = 200_000  // of a document
+	DocumentRows     = 10_000   // of a document, and of a composition
+	DocumentFaults   = 100      // that are told at once
+	DocumentExcerpt  = 160      // characters of a line that are shown with a fault
+	DocumentID       = 64       // characters of a row's id
+	DocumentName     = 1000     // bytes of a row's name
+	DocumentNames    = 200      // services or tools that one row names in a field
+	DocumentSet      = 64 << 10 // bytes of an argument of --set
+	DocumentPath     = 64       // members on the way to a value of --set
+	DocumentIncludes = 100      // files that a composition includes
+	DocumentNested   = 8        // of them in each other
+
+	WatchFolders = 10_000 // that are watched at a time
+	WatchPaths   = 1000   // told by name in one call; beyond, everything may have changed
+
+	WatchSettle    = 100 * time.Millisecond // without a change, until it is told
+	WatchSettleMax = time.Second            // that changes without a pause are waited for
+)
