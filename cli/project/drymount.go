@@ -44,21 +44,24 @@ func dryMount(ctx context.Context, s command.Streams, f files.File, config any) 
 		return fmt.Errorf("find tools: %w", err)
 	}
 	console := func(text string) { fmt.Fprintf(s.Err, "%s\n", text) }
-	var fault error
-	host, err := root.Mount(&cordis.Plugin{Name: "check", Apply: func(c *cordis.Context, _ any) error {
-		h, err := files.New(c, files.Options{Sandbox: box, Registry: registry, Console: console})
-		if err == nil {
-			fault = onHost(ctx, s, h, c, f, config)
-		}
+	var h *files.Host
+	var c *cordis.Context
+	host, err := root.Mount(&cordis.Plugin{Name: "check", Apply: func(own *cordis.Context, _ any) error {
+		c = own
+		var err error
+		h, err = files.New(own, files.Options{Sandbox: box, Registry: registry, Console: console})
 		return err
 	}}, nil)
 	if err == nil {
 		err = host.Await(ctx)
 	}
-	if err == nil && fault == nil {
+	if err == nil {
 		err = host.Err()
 	}
-	return errors.Join(err, fault)
+	if err != nil {
+		return err
+	}
+	return onHost(ctx, s, h, c, f, config)
 }
 
 // onHost opens and mounts the file, reports, and disposes it.
