@@ -32,6 +32,7 @@ type mountValue struct {
 	Tools      []mountedTool  `json:"tools"`
 	Activated  []string       `json:"activated"`
 	Failed     []mount.Failed `json:"failed"`
+	Replaced   *unmountValue  `json:"replaced,omitempty"`
 }
 
 type mountedTool struct {
@@ -48,6 +49,7 @@ func (t *toolset) mountTool() *tool.Definition {
 		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &yes},
 		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
 			schema.Prop("code", text("The body of an async JavaScript (or TypeScript) function that returns the plugin."), schema.Required),
+			schema.Prop("replaces", text("The id of a temporary Plugin (dyn-3) that the new one takes the place of, in one step.")),
 		)))),
 		Output: tool.Output{Render: t.renderMount, Schema: schema.Must(schema.Output(schema.Object(
 			schema.Prop("id", text("The id to inspect and unmount it by."), schema.Required),
@@ -61,22 +63,45 @@ func (t *toolset) mountTool() *tool.Definition {
 			schema.Prop("activated", schema.Array("Other plugins that became active.", text("")), schema.Required),
 			schema.Prop("failed", schema.Array("Other plugins that failed.", schema.Object(
 				schema.Prop("name", text(""), schema.Required), schema.Prop("error", text(""), schema.Required))), schema.Required),
+			schema.Prop("replaced", schema.Describe(receiptNode(), "What the replaced plugin took with it.")),
 		)))},
 		PresentCall: presentMount,
 		Execute: func(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {
 			var a struct {
-				Code string `json:"code"`
+				Code     string  `json:"code"`
+				Replaces *string `json:"replaces"`
 			}
 			if err := json.Unmarshal(exec.Arguments, &a); err != nil {
 				return tool.Outcome{}, fmt.Errorf("read arguments: %w", err)
 			}
-			m, err := t.set.Mount(ctx, a.Code)
+			var m *mount.Mounted
+			var err error
+			if a.Replaces == nil {
+				m, err = t.set.Mount(ctx, a.Code)
+			} else {
+				m, err = t.replace(ctx, *a.Replaces, a.Code, exec.Scope)
+			}
 			if err != nil {
 				return tool.Outcome{}, err
 			}
 			return outcome(valueOf(m), t.mountAnswer(m))
 		},
 	}
+}
+
+// replace mounts code in the place of a temporary plugin.
+func (t *toolset) replace(ctx context.Context, id, code string, scope *tool.Scope) (*mount.Mounted, error) {
+	m, err := t.set.Replace(ctx, id, code)
+	if err == nil {
+		return m, nil
+	}
+	if _, ok := t.set.Get(id); ok {
+		return nil, err
+	}
+	if f := t.file(id, scope); f != nil {
+		return nil, fmt.Errorf("replaces takes the id of a temporary Plugin, and %s is a plugin file: to change it, edit that file, %s; what is saved is live by itself. (Nothing is mounted.)", plain.Name(id), plain.Name(f.ID))
+	}
+	return nil, fmt.Errorf("replaces: %w%s. (Nothing is mounted. Leave replaces out to mount it beside what there is.)", err, t.called(id))
 }
 
 // mountDescription is the text with the limits that are in force.
@@ -105,6 +130,10 @@ func valueOf(m *mount.Mounted) mountValue {
 	v := mountValue{
 		ID: m.Mount.ID, PluginName: m.Mount.Name(), State: state, Provides: m.Mount.Provides(), WaitingFor: m.Mount.Waiting(),
 		Tools: []mountedTool{}, Activated: pluginNames(m.Activated), Failed: m.Failed,
+	}
+	if m.Replaced != nil {
+		r := valueOfReceipt(m.Replaced)
+		v.Replaced = &r
 	}
 	if v.Failed == nil {
 		v.Failed = []mount.Failed{}
@@ -182,6 +211,7 @@ func (t *toolset) mountAnswer(m *mount.Mounted) string {
 	if m.Mount.TypeScript() {
 		b.WriteString("\nThe code is TypeScript: its types were erased.")
 	}
+	b.WriteString(replaced(m))
 	if p := m.Mount.Provides(); len(p) > 0 {
 		b.WriteString("\nProvides: " + listed(p, answerList) + ".")
 	}
@@ -192,6 +222,9 @@ func (t *toolset) mountAnswer(m *mount.Mounted) string {
 		if part.n > 0 {
 			fmt.Fprintf(&b, "\n%s: %d.", part.what, part.n)
 		}
+	}
+	if len(m.Restarted) > 0 {
+		b.WriteString("\nRestarted once, with the new service: " + listed(others(m.Restarted), answerList) + ".")
 	}
 	if len(m.Activated) > 0 {
 		b.WriteString("\nBecame active: " + listed(others(m.Activated), answerList) + ".")
@@ -211,6 +244,20 @@ func (t *toolset) mountAnswer(m *mount.Mounted) string {
 		b.WriteString("\n- " + v.Name + " " + plain.Escape(string(text)) + why)
 	}
 	return b.String()
+}
+
+// replaced tells what became of the plugin whose place the new one has.
+func replaced(m *mount.Mounted) string {
+	r := m.Replaced
+	switch {
+	case r == nil && !m.Replaces:
+		return ""
+	case r == nil:
+		return "\nWhat it was to replace was unmounted meanwhile."
+	case r.GoesOn:
+		return fmt.Sprintf("\nReplaces %s (plugin %q), which is being unmounted: this call runs inside it, so the rest follows when the call has ended.", r.ID, r.Plugin)
+	}
+	return fmt.Sprintf("\nReplaces %s (plugin %q), which was unmounted and removed.", r.ID, r.Plugin) + undone(r)
 }
 
 // misspelt says which missing services nobody provides that have nearly the name of

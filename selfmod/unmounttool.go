@@ -37,27 +37,13 @@ type goneValue struct {
 
 func (t *toolset) unmountTool() *tool.Definition {
 	no, yes := false, true
-	text, count := schema.String, schema.Integer
 	return &tool.Definition{
 		Name: "cordis_unmount", Title: "Unmount temporary Cordis Plugin", Description: strings.TrimSpace(unmountText), Kind: tool.KindDelete, Unrouted: true,
 		Annotations: &tool.Annotations{ReadOnly: &no, Destructive: &yes, Idempotent: &no, OpenWorld: &no},
 		Parameters: schema.Must(schema.Parameters(schema.Closed(schema.Object(
-			schema.Prop("id", text("The id that cordis_mount gave, such as dyn-1."), schema.Required),
+			schema.Prop("id", schema.String("The id that cordis_mount gave, such as dyn-1."), schema.Required),
 		)))),
-		Output: tool.Output{Render: t.renderUnmount, Schema: schema.Must(schema.Output(schema.Object(
-			schema.Prop("id", text(""), schema.Required), schema.Prop("pluginName", text(""), schema.Required),
-			schema.Prop("undone", schema.Object(
-				schema.Prop("tools", count(""), schema.Required), schema.Prop("services", count(""), schema.Required),
-				schema.Prop("listeners", count(""), schema.Required), schema.Prop("timers", count(""), schema.Required),
-				schema.Prop("effects", count(""), schema.Required)), schema.Required),
-			schema.Prop("gone", schema.Object(
-				schema.Prop("tools", schema.Array("Tools that can no longer be called.", text("")), schema.Required),
-				schema.Prop("services", schema.Array("Services that nobody provides any more.", text("")), schema.Required)), schema.Required),
-			schema.Prop("parked", schema.Array("Plugins that now wait for a service.", text("")), schema.Required),
-			schema.Prop("drained", schema.Boolean("Whether every running call ended within its limits."), schema.Required),
-			schema.Prop("abandoned", count("Calls that did not end."), schema.Required),
-			schema.Prop("left", count("Effects that could not be undone: 0."), schema.Required),
-		)))},
+		Output:      tool.Output{Render: t.renderUnmount, Schema: schema.Must(schema.Output(receiptNode()))},
 		PresentCall: presentUnmount,
 		Execute: func(ctx context.Context, exec *tool.Exec) (tool.Outcome, error) {
 			var a struct {
@@ -73,6 +59,25 @@ func (t *toolset) unmountTool() *tool.Definition {
 			return outcome(valueOfReceipt(r), receipt(r))
 		},
 	}
+}
+
+// receiptNode describes an unmountValue.
+func receiptNode() lossless.Value {
+	text, count := schema.String, schema.Integer
+	return schema.Object(
+		schema.Prop("id", text(""), schema.Required), schema.Prop("pluginName", text(""), schema.Required),
+		schema.Prop("undone", schema.Object(
+			schema.Prop("tools", count(""), schema.Required), schema.Prop("services", count(""), schema.Required),
+			schema.Prop("listeners", count(""), schema.Required), schema.Prop("timers", count(""), schema.Required),
+			schema.Prop("effects", count(""), schema.Required)), schema.Required),
+		schema.Prop("gone", schema.Object(
+			schema.Prop("tools", schema.Array("Tools that can no longer be called.", text("")), schema.Required),
+			schema.Prop("services", schema.Array("Services that nobody provides any more.", text("")), schema.Required)), schema.Required),
+		schema.Prop("parked", schema.Array("Plugins that now wait for a service.", text("")), schema.Required),
+		schema.Prop("drained", schema.Boolean("Whether every running call ended within its limits."), schema.Required),
+		schema.Prop("abandoned", count("Calls that did not end."), schema.Required),
+		schema.Prop("left", count("Effects that could not be undone: 0."), schema.Required),
+	)
 }
 
 func valueOfReceipt(r *mount.Receipt) unmountValue {
@@ -108,6 +113,13 @@ func receipt(r *mount.Receipt) string {
 	}
 	var b strings.Builder
 	b.WriteString(removed(r.ID))
+	b.WriteString(undone(r))
+	return plain.Cut(b.String(), limits.Receipt)
+}
+
+// undone is what went with an unmounted plugin, a line for each kind.
+func undone(r *mount.Receipt) string {
+	var b strings.Builder
 	u := r.Undone
 	fmt.Fprintf(&b, "\nUndone: %s, %s, %s, %s, %s.", many(u.Tools, "tool"), many(u.Services, "service"), many(u.Listeners, "listener"), many(u.Timers, "timer"), many(u.Effects, "effect"))
 	if len(r.GoneTools) > 0 {
@@ -128,7 +140,7 @@ func receipt(r *mount.Receipt) string {
 	if r.Problem != "" {
 		b.WriteString("\nA disposer failed: " + r.Problem)
 	}
-	return plain.Cut(b.String(), limits.Receipt)
+	return b.String()
 }
 
 func removed(id string) string {

@@ -21,6 +21,11 @@ type Mounted struct {
 	Came      Undone   // what it registered, by kind
 	Activated []Other  // other plugins that became active
 	Failed    []Failed // other plugins that failed
+	// Of one that replaced another: what that took with it, and which other plugins
+	// use the new one's services in place of the old one's.
+	Replaces  bool // another, which Replaced is nil of where it was unmounted meanwhile
+	Replaced  *Receipt
+	Restarted []Other
 }
 
 // Other is another plugin that a mount or an unmount moved.
@@ -209,51 +214,152 @@ func OwnEffects(effects []cordis.EffectInfo) []cordis.EffectInfo {
 	return slices.DeleteFunc(slices.Clone(effects), func(e cordis.EffectInfo) bool { return ours[e.Label] })
 }
 
-// unmount disposes the mount and collects the receipt.
-func (s *Set) unmount(ctx context.Context, m *Mount) (*Receipt, error) {
-	dependents := s.dependents(m)
-	out := &Receipt{ID: m.ID, Plugin: m.Name(), Undone: count(m.Effects())}
-	scope := tool.ScopeOf(s.ctx)
-	tools := m.Tools()
-	if len(dependents) > 0 { // theirs may go, too
-		tools = s.cfg.Registry.List(scope)
+// parting is what a mount takes with it, noted before it goes.
+type parting struct {
+	m          *Mount
+	by         *Mount // in its place; nil: none
+	fate       string // "was unmounted"
+	undone     Undone
+	dependents []*cordis.Fiber
+	tools      []*tool.View
+	services   []string
+}
+
+func (s *Set) parting(m *Mount, fate string, by *Mount) parting {
+	p := parting{m: m, by: by, fate: fate, dependents: s.dependents(m), undone: count(m.Effects()), tools: m.Tools(), services: m.Provides()}
+	if len(p.dependents) > 0 { // theirs may go, too
+		p.tools = s.cfg.Registry.List(tool.ScopeOf(s.ctx))
 	}
-	services := m.Provides()
+	return p
+}
+
+// unmount disposes the mount and collects the receipt.
+func (s *Set) unmount(ctx context.Context, p parting) *Receipt {
+	m := p.m
+	out := &Receipt{ID: m.ID, Plugin: m.Name(), Undone: p.undone}
 	receipt, err := m.end(context.WithoutCancel(ctx))
 	if errors.Is(err, cordis.ErrSelf) {
 		out.GoesOn = true
 		s.spawn(func() {
 			_, _ = m.Fiber().Dispose(context.Background()) // the one that goes on; its receipt nobody waits for
 			_, _ = m.end(context.Background())
-			s.forget(m, "was unmounted")
+			s.forget(m, p.fate)
 			s.happened(context.Background(), m, Went, "")
 		})
-		return out, nil
+		return out
 	}
-	s.forget(m, "was unmounted")
+	s.forget(m, p.fate)
 	s.happened(ctx, m, Went, "")
 	out.Abandoned, out.Left = len(receipt.Abandoned), receipt.Left
 	out.Drained = len(receipt.Abandoned) == 0
 	if receipt.Err != nil {
 		out.Problem = plain.Line(receipt.Err.Error(), errorLine)
 	}
-	out.Parked = s.parked(context.WithoutCancel(ctx), dependents)
-	for _, v := range tools {
-		if v.Owner != m.Fiber() && !slices.Contains(dependents, v.Owner) {
+	out.Parked = s.parked(context.WithoutCancel(ctx), p.dependents)
+	scope := tool.ScopeOf(s.ctx)
+	for _, v := range p.tools {
+		if v.Owner != m.Fiber() && !slices.Contains(p.dependents, v.Owner) {
 			continue // it went for a reason of its own
 		}
-		if now, ok := s.cfg.Registry.Get(v.Name, scope); !ok || now.Owner != v.Owner {
+		if now, ok := s.cfg.Registry.Get(v.Name, scope); !ok || now.Owner != v.Owner && !p.by.owns(now) {
 			out.GoneTools = append(out.GoneTools, v.Name)
-			s.cfg.Registry.NoteGone(v.Name, v.Scope, gone(v, m))
+			s.cfg.Registry.NoteGone(v.Name, v.Scope, p.gone(v))
 		}
 	}
-	for _, name := range services {
+	for _, name := range p.services {
 		if _, ok := s.ctx.Get(name); !ok {
 			out.GoneNames = append(out.GoneNames, name)
 		}
 	}
+	return out
+}
+
+// owns says whether a tool is the mount's.
+func (m *Mount) owns(v *tool.View) bool { return m != nil && v.Owner == m.Fiber() }
+
+// Replace mounts a plugin in the place of another, in one step: the new one is active
+// before the old one is drained, and calls that run there end there. On an error, and
+// where the new one has to wait for services while the old one does not, the old one
+// stays as it was.
+func (s *Set) Replace(ctx context.Context, id, source string) (*Mounted, error) {
+	old, err := s.named(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case old.ending.Load():
+		err = &Failure{Text: old.who() + " is being unmounted, so there is nothing to replace: mount without replaces"}
+	case old.Fiber() == nil:
+		err = &Failure{Text: old.who() + " is still being mounted: replace it when that has ended"}
+	case !old.taken.CompareAndSwap(false, true):
+		err = &Failure{Text: old.who() + " is being replaced by another call of cordis_mount at this moment"}
+	default:
+		defer old.taken.Store(false)
+		return s.bring(ctx, source, old)
+	}
+	return nil, err
+}
+
+// ready says whether a mount can take the place of another.
+func (m *Mount) ready(old *Mount) error {
+	if m.Fiber().State() != cordis.Pending || !old.serves() {
+		return nil
+	}
+	return fmt.Errorf("%s would have to wait for %s, which nothing provides, while %s runs: mount what provides that first, or make it optional", m.who(), strings.Join(m.Waiting(), ", "), old.ID)
+}
+
+// serves says whether the mount is active or about to be.
+func (m *Mount) serves() bool {
+	f := m.Fiber()
+	return f != nil && (f.State() == cordis.Active || f.State() == cordis.Loading)
+}
+
+// stays says what has become of a mount that could not be replaced: nothing.
+func (m *Mount) stays() string {
+	switch {
+	case m.ending.Load():
+		return m.who() + " was being unmounted meanwhile."
+	case m.serves():
+		return m.who() + " keeps serving, as it was."
+	}
+	return fmt.Sprintf("%s stays as it was (%s).", m.who(), m.StateText())
+}
+
+// abort ends the stage of a mount that does not take another's place.
+func (m *Mount) abort(ctx context.Context) {
+	if m.stage != nil {
+		_ = m.stage.Abort(context.WithoutCancel(ctx)) // what its disposers said is logged
+	}
+}
+
+// swap puts a mount that has settled in the place of another.
+func (s *Set) swap(ctx context.Context, m, old *Mount) (*Mounted, error) {
+	p := s.parting(old, "was replaced by "+m.ID, m)
+	mine := old.ending.CompareAndSwap(false, true) // else it is being unmounted at this moment
+	if err := m.stage.Commit(); err != nil {
+		return nil, fmt.Errorf("replace %s: %w", old.ID, err) // only here a stage of a mount is ended
+	}
+	s.happened(ctx, m, Came, "")
+	var receipt *Receipt
+	if mine {
+		_ = m.stage.Wait(context.WithoutCancel(ctx)) // calls that had found the old one's tools have begun
+		receipt = s.unmount(ctx, p)
+	}
+	out := s.mounted(ctx, m)
+	out.Replaces, out.Replaced = true, receipt
+	before := map[string]bool{}
+	for _, f := range p.dependents {
+		before[s.other(f).key()] = true
+	}
+	out.Activated = slices.DeleteFunc(out.Activated, func(o Other) bool {
+		if before[o.key()] {
+			out.Restarted = append(out.Restarted, o)
+		}
+		return before[o.key()]
+	})
 	return out, nil
 }
+
+func (o Other) key() string { return o.ID + " " + o.Name }
 
 // parked waits for plugins that an unmount set in motion, and gives those that wait
 // again.
@@ -273,11 +379,11 @@ func (s *Set) parked(ctx context.Context, dependents []*cordis.Fiber) (list []Ot
 }
 
 // gone says with which mount a tool went.
-func gone(v *tool.View, m *Mount) string {
-	if v.Mount != nil && v.Mount.Number != m.Number {
-		return fmt.Sprintf("its plugin, temporary Plugin %s (%s), waits for a service that went with temporary Plugin %s (unmounted)", v.Mount.ID, plain.Name(v.Mount.Plugin), m.ID)
+func (p *parting) gone(v *tool.View) string {
+	if v.Mount != nil && v.Mount.Number != p.m.Number {
+		return fmt.Sprintf("its plugin, temporary Plugin %s (%s), waits for a service that went with %s (%s)", v.Mount.ID, plain.Name(v.Mount.Plugin), p.m.label(), strings.TrimPrefix(p.fate, "was "))
 	}
-	return fmt.Sprintf("it went with temporary Plugin %s (%s), which was unmounted", m.ID, m.Name())
+	return fmt.Sprintf("it went with %s, which %s", p.m.who(), p.fate)
 }
 
 // toolError carries name and code of what was thrown, or of the limit that was

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -106,7 +107,8 @@ func (s *Set) watch(event string) {
 			return *denied, nil
 		}
 		for m, run := range before {
-			if now, guards := after[m]; guards && now != run {
+			now, guards := after[m]
+			if guards && now != run || m.replaced.Load() != 0 && m.Fiber().State() != cordis.Active {
 				return tool.Deny(denial(event, m, "being restarted")), nil
 			}
 		}
@@ -142,6 +144,53 @@ func (s *Set) hearing(event string) (map[*Mount]*run, *tool.Decision) {
 		m.mu.Unlock()
 	}
 	return up, nil
+}
+
+// onStage has what a stage replaces go without a gap, if the mount is on it: calls
+// that begin after the swap ask the guards of what is new, and those under way the
+// ones that they found.
+func (m *Mount) onStage(st *cordis.Stage) {
+	m.mu.Lock()
+	told := m.staging == st
+	m.staging = st
+	m.mu.Unlock()
+	if told {
+		return
+	}
+	var gone []*Mount
+	st.OnCommit(func() {
+		for _, other := range m.set.List() {
+			if f := other.Fiber(); other != m && f != nil && st.Takes(f) {
+				gone = append(gone, other)
+			}
+		}
+		for _, f := range st.Claimed() {
+			if other := Of(f); other != nil {
+				gone = append(gone, other)
+				m.tookOver(other, st)
+			}
+		}
+	})
+	st.Linger(func(context.Context) { // the swap is done
+		for _, other := range gone {
+			other.replaced.Store(uint64(tool.LastToken()) + 1)
+		}
+	})
+}
+
+// tookOver does the bookkeeping of a temporary plugin that a stage has claimed, if it
+// was for names of this plugin file.
+func (m *Mount) tookOver(other *Mount, st *cordis.Stage) {
+	if m.code == nil {
+		return
+	}
+	mine := append(m.toolNames(), m.Provides()...)
+	for _, name := range append(other.toolNames(), other.Provides()...) {
+		if slices.Contains(mine, name) {
+			other.Retire(m.ID, func() { _ = st.Wait(context.Background()) }) // it ends with what lingers
+			return
+		}
+	}
 }
 
 func denial(event string, m *Mount, state string) string {

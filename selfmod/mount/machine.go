@@ -52,6 +52,9 @@ func (m *Mount) start(ctx context.Context) error {
 
 // above is the context that a temporary plugin is mounted on.
 func (m *Mount) above() *cordis.Context {
+	if m.stage != nil {
+		return m.stage.On(m.set.ctx)
+	}
 	return m.set.ctx
 }
 
@@ -173,6 +176,9 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 	vm, err := m.machine(c.Context())
 	if err != nil {
 		return err
+	}
+	if st := cordis.StageOf(c); st != nil {
+		m.onStage(st)
 	}
 	r := m.newRun(vm, c)
 	// Registered first, so undone last: what the run's disposers use still works.

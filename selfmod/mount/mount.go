@@ -62,6 +62,7 @@ import (
 	"github.com/dsh-go/dsh/schema"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // idPrefix begins the id of each temporary plugin.
@@ -79,12 +80,15 @@ type Mount struct {
 	set      *Set
 	plugin   *cordis.Plugin                  // of a plugin file
 	schema   *schema.Schema                  // of its configuration; nil: it takes none
+	stage    *cordis.Stage                   // on which it takes another's place; nil: none
+	replaced atomic.Uint64                   // the first call that does not ask its guard any more, since another has its place; 0: all do
 	code     *Code                           // of a plugin file; nil: it is temporary
 	cancel   context.CancelFunc              // of the start
 	started  chan struct{}                   // closed when the start has ended
 	guarding atomic.Pointer[map[string]bool] // the events that it guards, or did until it is active again; nil: none
 	upSince  atomic.Uint64                   // newest call when a guard that was down came back
 	ending   atomic.Bool                     // cordis_unmount was asked for
+	taken    atomic.Bool                     // another is on its way into its place
 	wasUp    atomic.Bool                     // apply of its fiber has succeeded, ever
 	console  console
 	faults   faults
@@ -97,6 +101,7 @@ type Mount struct {
 	fiber      *cordis.Fiber
 	vm         *sandbox.VM
 	run        *run            // the present one; nil: none
+	staging    *cordis.Stage   // that was told of it
 	config     json.RawMessage // of a plugin file
 	lastRun    uint32
 	ran        bool        // its fiber's body has begun, ever
@@ -383,4 +388,92 @@ func (r *rate) allow(now time.Time) bool {
 	}
 	r.tokens--
 	return true
+}
+
+// Memory is what is known of temporary plugins longer than their Set lives: ids are
+// never used again, and what became of one can be told after the toolset was
+// reloaded. It is kept for each scope, of the last limits.RememberedScopes.
+type Memory struct {
+	mu     sync.Mutex
+	scopes map[*tool.Scope]*past
+	order  []*tool.Scope
+}
+
+// NewMemory returns an empty Memory. The program has one.
+func NewMemory() *Memory { return &Memory{scopes: map[*tool.Scope]*past{}} }
+
+// of is what is remembered of a scope. A Set keeps it, whatever is forgotten here.
+func (m *Memory) of(scope *tool.Scope) *past {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.scopes[scope]
+	if p == nil {
+		p = &past{}
+		m.scopes[scope] = p
+		m.order = append(m.order, scope)
+		if len(m.order) > limits.RememberedScopes {
+			delete(m.scopes, m.order[0])
+			m.order = slices.Delete(m.order, 0, 1)
+		}
+	}
+	return p
+}
+
+// Gone is what became of an id that is used up.
+type Gone struct {
+	ID, Plugin string
+	What       string // "was unmounted", "failed to mount: …"
+}
+
+// past is what is remembered of one scope.
+type past struct {
+	mu   sync.Mutex
+	last int // number that was given
+	gone []Gone
+	lost []Gone // with the last toolset that ended with any
+	open bool   // lost grows: that toolset has not been followed by a mount
+}
+
+// number gives the next one.
+func (p *past) number() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	p.open = false
+	return p.last
+}
+
+func (p *past) note(g Gone) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = keepLast(append(p.gone, g), limits.RememberedGone)
+}
+
+// lose notes one that ended with its toolset.
+func (p *past) lose(g Gone) {
+	p.note(g)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open {
+		p.lost, p.open = nil, true
+	}
+	p.lost = keepLast(append(p.lost, g), limits.RememberedGone)
+}
+
+func (p *past) lostOnes() []Gone {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.lost)
+}
+
+// fate says what became of an id; "": nothing is known.
+func (p *past) fate(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.gone {
+		if g.ID == id {
+			return g.What
+		}
+	}
+	return ""
 }

@@ -189,6 +189,9 @@ func (s *Set) deniesWhileDown(e *tool.Exec) string {
 func (m *Mount) guardDown(call tool.Token) string {
 	f := m.Fiber()
 	state := f.State()
+	if first := m.replaced.Load(); first != 0 && uint64(call) >= first {
+		return "" // what has its place was asked
+	}
 	switch {
 	case state == cordis.Disposed:
 		return "" // it is unmounted
@@ -289,42 +292,59 @@ func recent(times []time.Time, now time.Time) []time.Time {
 // has settled. On an error nothing is mounted and the id is used up; a plugin
 // that waits for services is a success.
 func (s *Set) Mount(ctx context.Context, source string) (*Mounted, error) {
+	return s.bring(ctx, source, nil)
+}
+
+// bring mounts a plugin, beside what there is or in the place of another.
+func (s *Set) bring(ctx context.Context, source string, old *Mount) (*Mounted, error) {
 	if len(source) > limits.Source {
 		return nil, fmt.Errorf("the code has %d bytes, more than the limit of %d: split the plugin into several that provide and inject services", len(source), limits.Source)
 	}
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m, err := s.reserve(source, cancel)
+	m, err := s.reserve(source, cancel, old)
 	if err != nil {
 		return nil, err
 	}
 	err = m.start(starting)
 	close(m.started)
+	if err == nil && old != nil {
+		err = m.ready(old)
+	}
 	switch {
 	case err == nil && !m.ending.Load():
+		if old != nil {
+			return s.swap(ctx, m, old)
+		}
 		s.happened(ctx, m, Came, "")
 		return s.mounted(ctx, m), nil
 	case !m.ending.CompareAndSwap(false, true): // whoever unmounts it ends it
+		m.abort(ctx)
 		return nil, &Failure{Text: m.who() + " was unmounted while it was being mounted; nothing is mounted"}
 	}
+	m.abort(ctx)
 	_, _ = m.end(context.WithoutCancel(ctx)) // why it failed says more than what its disposers did
 	s.forget(m, "failed to mount: "+plain.Line(err.Error(), limits.SourceLine))
-	return nil, s.teach(m, err)
+	return nil, s.teach(m, old, err)
 }
 
 // reserve takes the next id. An unmount while the mount starts calls cancel.
-func (s *Set) reserve(source string, cancel context.CancelFunc) (*Mount, error) {
+func (s *Set) reserve(source string, cancel context.CancelFunc, old *Mount) (*Mount, error) {
 	s.mu.Lock()
-	if len(s.mounts) >= limits.Mounts {
+	if len(s.mounts) >= limits.Mounts && old == nil {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%d temporary Plugins are mounted, the most that are allowed; cordis_unmount some first", limits.Mounts)
 	}
 	m := newMount(s, s.past.number(), source, cancel)
+	if old != nil {
+		m.stage = s.ctx.Runtime().NewStage(cordis.StageOptions{Replaces: []*cordis.Fiber{old.Fiber()}})
+	}
 	s.mounts[m.Number] = m
 	s.mu.Unlock()
 	if s.cfg.Audit != nil {
 		if err := s.cfg.Audit(m.ID, source); err != nil {
 			close(m.started)
+			m.abort(context.Background())
 			s.forget(m, "was refused: the audit file could not be written")
 			return nil, fmt.Errorf("%s is not mounted: write the audit file: %w", m.ID, err)
 		}
@@ -333,7 +353,7 @@ func (s *Set) reserve(source string, cancel context.CancelFunc) (*Mount, error) 
 }
 
 // teach says what a failed mount leaves behind, and how to replace.
-func (s *Set) teach(m *Mount, err error) error {
+func (s *Set) teach(m, old *Mount, err error) error {
 	text := plain.Error(err.Error())
 	if e := new(sandbox.Error); errors.As(err, &e) && e.Code == wire.CodeSyntax && e.Fault != nil {
 		text = parseText(e.Fault)
@@ -343,9 +363,13 @@ func (s *Set) teach(m *Mount, err error) error {
 	case strings.Contains(text, "already registered by "+own), strings.Contains(text, "it is provided by temporary Plugin "+m.ID):
 		text += " — this plugin itself did that, earlier in apply: do it once"
 	case strings.Contains(text, "already registered by "+other), strings.Contains(text, "it is provided by "+other):
-		text += ` — to REPLACE something an earlier temporary Plugin registered, first cordis_unmount that Plugin's id (find it with cordis_inspect what:"temporary"), then mount the new version.`
+		text += ` — to REPLACE something an earlier temporary Plugin registered, first cordis_unmount that Plugin's id (find it with cordis_inspect what:"temporary"), then mount the new version. In one step, so that it is never missing: cordis_mount with replaces and that id.`
 	}
-	return &Failure{Text: fmt.Sprintf("%s\n(Nothing is mounted; the id %s is used up.)", text, m.ID), Err: err}
+	text = fmt.Sprintf("%s\n(Nothing is mounted; the id %s is used up.)", text, m.ID)
+	if old != nil {
+		text += "\n" + old.stays()
+	}
+	return &Failure{Text: text, Err: err}
 }
 
 // parseText teaches what a parser refused: the place, and the hint that fits.
@@ -372,107 +396,28 @@ func (f *Failure) Error() string { return f.Text }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
+// named is the mount of an id, or what there is to say of that.
+func (s *Set) named(id string) (*Mount, error) {
+	m, ok := s.Get(id)
+	if ok {
+		return m, nil
+	}
+	text := fmt.Sprintf("no temporary Plugin with id %q (list them with cordis_inspect what:\"temporary\")", plain.Line(id, limits.Name))
+	if fate := s.Fate(id); fate != "" {
+		text += "; " + id + " " + fate
+	}
+	return nil, &Failure{Text: text}
+}
+
 // Unmount disposes a mount and returns when everything that it owned is undone,
 // or when the limits are passed, which the receipt then says.
 func (s *Set) Unmount(ctx context.Context, id string) (*Receipt, error) {
-	m, ok := s.Get(id)
-	if !ok {
-		text := fmt.Sprintf("no temporary Plugin with id %q (list them with cordis_inspect what:\"temporary\")", plain.Line(id, limits.Name))
-		if fate := s.Fate(id); fate != "" {
-			text += "; " + id + " " + fate
-		}
-		return nil, &Failure{Text: text}
+	m, err := s.named(id)
+	if err != nil {
+		return nil, err
 	}
 	if !m.ending.CompareAndSwap(false, true) {
 		return nil, &Failure{Text: fmt.Sprintf("%s is already being unmounted; that goes on by itself", m.who())}
 	}
-	return s.unmount(ctx, m)
-}
-
-// Memory is what is known of temporary plugins longer than their Set lives: ids are
-// never used again, and what became of one can be told after the toolset was
-// reloaded. It is kept for each scope, of the last limits.RememberedScopes.
-type Memory struct {
-	mu     sync.Mutex
-	scopes map[*tool.Scope]*past
-	order  []*tool.Scope
-}
-
-// NewMemory returns an empty Memory. The program has one.
-func NewMemory() *Memory { return &Memory{scopes: map[*tool.Scope]*past{}} }
-
-// of is what is remembered of a scope. A Set keeps it, whatever is forgotten here.
-func (m *Memory) of(scope *tool.Scope) *past {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.scopes[scope]
-	if p == nil {
-		p = &past{}
-		m.scopes[scope] = p
-		m.order = append(m.order, scope)
-		if len(m.order) > limits.RememberedScopes {
-			delete(m.scopes, m.order[0])
-			m.order = slices.Delete(m.order, 0, 1)
-		}
-	}
-	return p
-}
-
-// Gone is what became of an id that is used up.
-type Gone struct {
-	ID, Plugin string
-	What       string // "was unmounted", "failed to mount: …"
-}
-
-// past is what is remembered of one scope.
-type past struct {
-	mu   sync.Mutex
-	last int // number that was given
-	gone []Gone
-	lost []Gone // with the last toolset that ended with any
-	open bool   // lost grows: that toolset has not been followed by a mount
-}
-
-// number gives the next one.
-func (p *past) number() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last++
-	p.open = false
-	return p.last
-}
-
-func (p *past) note(g Gone) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gone = keepLast(append(p.gone, g), limits.RememberedGone)
-}
-
-// lose notes one that ended with its toolset.
-func (p *past) lose(g Gone) {
-	p.note(g)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.open {
-		p.lost, p.open = nil, true
-	}
-	p.lost = keepLast(append(p.lost, g), limits.RememberedGone)
-}
-
-func (p *past) lostOnes() []Gone {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.lost)
-}
-
-// fate says what became of an id; "": nothing is known.
-func (p *past) fate(id string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, g := range p.gone {
-		if g.ID == id {
-			return g.What
-		}
-	}
-	return ""
+	return s.unmount(ctx, s.parting(m, "was unmounted", nil)), nil
 }
