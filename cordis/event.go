@@ -244,10 +244,7 @@ func (e *event) listen(c *Context, fn any, opts []ListenOption) (*Handle, error)
 
 // hidden tells whether the listener is of a stage that is not committed, or of a
 // fiber that was replaced.
-func (n *listener) hidden() bool {
-	f := n.handle.fiber
-	return f.stage != nil && !f.stage.live.Load() || f.replaced()
-}
+func (n *listener) hidden() bool { return n.handle.fiber.Hidden() }
 
 // consume removes a once-listener; it is true for one caller only.
 func (n *listener) consume() bool {

@@ -43,6 +43,7 @@ type Stage struct {
 	replaced []*Fiber
 	claimed  []*Fiber
 	publish  []func()
+	aborts   []func()
 	linger   []func(context.Context)
 }
 
@@ -74,6 +75,11 @@ func (f *Fiber) replaced() bool {
 	s := f.goner.Load()
 	return s != nil && s.live.Load()
 }
+
+// Hidden tells whether what f registers is not to be used now: f belongs to an open
+// stage, or a committed one has replaced it. Registries that need no list of their
+// own for a stage ask this.
+func (f *Fiber) Hidden() bool { return f.stage != nil && !f.stage.live.Load() || f.replaced() }
 
 // enterStage makes a new fiber a part of the open stage that its context carries,
 // and lets it go with a parent that goes. Runtime.mu is held.
@@ -141,6 +147,13 @@ func (s *Stage) OnCommit(publish func()) {
 	s.rt.mu.Lock()
 	defer s.rt.mu.Unlock()
 	s.publish = append(s.publish, publish)
+}
+
+// OnAbort has fn called by Abort, after the staged fibers have gone.
+func (s *Stage) OnAbort(fn func()) {
+	s.rt.mu.Lock()
+	defer s.rt.mu.Unlock()
+	s.aborts = append(s.aborts, fn)
 }
 
 // Linger has wait called after the swap: the replaced fibers are asked to dispose
@@ -225,8 +238,13 @@ func (s *Stage) dismiss() {
 	for _, f := range s.replaced {
 		f.requestDispose()
 	}
-	s.roots, s.replaced, s.publish, s.linger, s.mayTake = nil, nil, nil, nil, nil
+	s.forget()
 	close(s.done)
+}
+
+// forget drops what an ended stage need not keep alive. Runtime.mu is held.
+func (s *Stage) forget() {
+	s.roots, s.replaced, s.publish, s.aborts, s.linger = nil, nil, nil, nil, nil
 }
 
 // wait lets what lingers end, and dismisses the replaced fibers.
@@ -273,9 +291,13 @@ func (s *Stage) Abort(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	aborts := s.aborts
 	s.over.Store(true)
-	s.roots, s.replaced, s.publish, s.linger, s.mayTake = nil, nil, nil, nil, nil
+	s.forget()
+	r.mu.Unlock()
+	for _, fn := range aborts {
+		fn()
+	}
 	close(s.done)
 	return errors.Join(errs...)
 }

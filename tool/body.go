@@ -54,6 +54,7 @@ func (r *Registry) body(ctx context.Context, x *Exec, e *entry, limit time.Durat
 		return errorResult(err)
 	}
 	defer done()
+	x.arrive()
 	x.began(ctx)
 	outcome, err := r.attempt(e, "execute", func() (Outcome, error) { return e.def.Execute(ctx, x) })
 	x.end()

@@ -73,6 +73,8 @@ type Exec struct {
 	Tool *View
 
 	registry   *Registry
+	found      *entry      // what the call is expected at; nil: nothing
+	arrived    atomic.Bool // there, or elsewhere
 	onProgress func(Progress)
 	depth      int                   // of Parent calls around it
 	reach      cordis.DispatchOption // selects the listeners of tools/pre-execute it meets

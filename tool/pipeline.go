@@ -21,8 +21,9 @@ const maxNesting = 64
 // Execute runs a call on the caller's goroutine and returns its one result.
 // Every fault is a result; the package comment tells the stages.
 func (r *Registry) Execute(ctx context.Context, call Call) *Result {
-	e := r.find(call.Name, call.Scope)
+	e := r.expect(call.Name, call.Scope)
 	x := r.newExec(ctx, call, e)
+	defer x.arrive() // where it did not come as far as the body
 	ctx = WithActor(ctx, Actor{Scope: call.Scope, Mount: ActorOf(ctx).Mount, Exec: x})
 	result := r.stages(ctx, x, e, call)
 	x.end() // of calls without a body
@@ -44,7 +45,7 @@ func (r *Registry) newExec(ctx context.Context, call Call, e *entry) *Exec {
 		x.Parent, x.RootCallID, x.depth = p.Token, p.RootCallID, p.depth+1
 	}
 	if e != nil {
-		x.Tool = e.view
+		x.Tool, x.found = e.view, e
 	}
 	x.reach = r.reaching(x, x.Tool != nil && x.Tool.Unrouted)
 	x.answer = x.reach
@@ -261,7 +262,9 @@ func invalidArguments(why string) error {
 // unknown says that a name means nothing and, if it once did, what became of it.
 func (r *Registry) unknown(name string, s *Scope) error {
 	message := "unknown tool " + quote(name)
-	if note := r.gone.lookup(name, s); note != "" {
+	if reason := r.absent(name, s); reason != "" {
+		message += " — " + reason
+	} else if note := r.gone.lookup(name, s); note != "" {
 		message += " — " + note
 	} else if near := r.nearest(name, s); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)

@@ -138,12 +138,20 @@ func (g *guard) run(ctx context.Context, e *Exec) (reason string) {
 	return g.fn(e)
 }
 
+// standing leaves out the guards of fibers that a stage holds back or has replaced.
+func standing(guards []*guard) []*guard {
+	if !slices.ContainsFunc(guards, func(g *guard) bool { return g.fiber.Hidden() }) {
+		return guards
+	}
+	return slices.DeleteFunc(slices.Clone(guards), func(g *guard) bool { return g.fiber.Hidden() })
+}
+
 // guardsFor returns the guards of a call in their order.
 func (r *Registry) guardsFor(s *Scope) []*guard {
 	var chain [][]*guard // nearest first
 	for {
 		if l := r.layer(s); l != nil {
-			if held := load(&l.guards); len(held) > 0 {
+			if held := standing(load(&l.guards)); len(held) > 0 {
 				chain = append(chain, held)
 			}
 		}

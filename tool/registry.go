@@ -69,10 +69,12 @@ func Plugin() *cordis.Plugin {
 type Registry struct {
 	ctx *cordis.Context
 
-	layers sync.Map   // *Scope to *layer; the global layer has the nil scope
-	mu     sync.Mutex // held to change layers and what is in them
-	policy atomic.Pointer[policy]
-	gone   goneTools
+	layers  sync.Map                  // *Scope to *layer; the global layer has the nil scope
+	mu      sync.Mutex                // held to change layers and what is in them
+	staging map[*cordis.Stage]*staged // what open stages hold back; guarded by mu
+	held    atomic.Int32              // how many withholdings stand
+	policy  atomic.Pointer[policy]
+	gone    goneTools
 }
 
 // NewRegistry returns an empty registry whose events are dispatched from c.
@@ -103,7 +105,10 @@ type View struct {
 func (v *View) Ownership() string { return ownership(v.Mount, v.Owner) }
 
 func ownership(m *Mount, f *cordis.Fiber) string {
-	if m != nil {
+	switch {
+	case m != nil && m.File:
+		return fmt.Sprintf("plugin file %s (%s)", plain.Name(m.ID), plain.Name(m.Plugin))
+	case m != nil:
 		return fmt.Sprintf("temporary Plugin %s (%s)", plain.Name(m.ID), plain.Name(m.Plugin))
 	}
 	return fmt.Sprintf("the composition (%s)", plain.Name(f.Name()))
@@ -119,6 +124,12 @@ type entry struct {
 	mount  *Mount
 	place  int // in its mount
 	gone   atomic.Bool
+	stage  *staged // that holds it back; guarded by Registry.mu; nil: none
+
+	superseded atomic.Bool   // another has its place; its own calls go on
+	expected   atomic.Int32  // calls that found it and are not inside yet
+	quiet      chan struct{} // made before superseded; closed when expected is 0
+	silence    sync.Once     // closes it
 
 	execLabel string // of the tracked call of the body
 }
@@ -127,6 +138,10 @@ type entry struct {
 // label tools.register("name"). The error is a *DuplicateError when the name
 // is taken in that scope or, for a temporary plugin, anywhere on its chain: a
 // temporary plugin never shadows another tool. It has at most limits.Tools.
+//
+// What a fiber of an open [cordis.Stage] registers is held back until that is
+// committed. It may take names that the stage takes from their owners, those of
+// temporary plugins in the scopes below it included.
 func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -136,15 +151,19 @@ func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, e
 		return nil, fmt.Errorf("tool %q cannot be unrouted or sealed: only a tool of the composition can", d.Name)
 	}
 	return c.Effect(fmt.Sprintf("tools.register(%q)", d.Name), func(s *cordis.Setup) error {
-		if err := r.add(e); err != nil {
+		seen, err := r.admit(cordis.StageOf(c), e)
+		if err != nil {
 			return err
 		}
 		s.Collect(func(ctx context.Context) error {
-			r.drop(e)
-			r.changed(ctx, ChangeDisposed, e)
+			if r.drop(e) {
+				r.changed(ctx, ChangeDisposed, e)
+			}
 			return nil
 		})
-		r.changed(s.Context(), ChangeRegistered, e)
+		if seen {
+			r.changed(s.Context(), ChangeRegistered, e)
+		}
 		return nil
 	})
 }
@@ -176,39 +195,70 @@ func (r *Registry) changed(ctx context.Context, action ChangeAction, e *entry) {
 	Changed.Emit(ctx, r.ctx, Change{Action: action, Name: e.def.Name, Scope: e.scope, Mount: e.mount})
 }
 
-// add publishes an entry unless its name is taken.
+// add publishes an entry unless its name is taken. The caller holds mu.
 func (r *Registry) add(e *entry) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e.places != nil && len(e.places.order) >= limits.Tools {
-		return fmt.Errorf("tool %q was not registered: %s has %d tools already, the limit", e.def.Name, e.view.Ownership(), limits.Tools)
+	if err := r.full(e); err != nil {
+		return err
 	}
-	for s := e.scope; ; s = s.parent {
-		if other := r.layer(s).get(e.def.Name); other != nil {
-			return &DuplicateError{Name: e.def.Name, Scope: s, Owner: other.view.Ownership(), Mount: other.mount}
-		}
-		if s == nil || e.mount == nil {
-			break
-		}
+	if other, s := r.conflict(e, nil); other != nil {
+		return &DuplicateError{Name: e.def.Name, Scope: s, Owner: other.view.Ownership(), Mount: other.mount}
 	}
 	r.edit(e.scope, func(l *layer) { l.add(e) })
-	if p := e.places; p != nil {
-		i, _ := slices.BinarySearchFunc(p.order, e, compareListed)
-		p.order = slices.Insert(p.order, i, e)
-	}
+	r.placed(e)
 	r.gone.forget(goneKey{e.scope, e.def.Name})
 	return nil
 }
 
-func (r *Registry) drop(e *entry) {
+// full says that e's plugin has as many tools as it may. The caller holds mu.
+func (r *Registry) full(e *entry) error {
+	if e.places != nil && len(e.places.order) >= limits.Tools {
+		return fmt.Errorf("tool %q was not registered: %s has %d tools already, the limit", e.def.Name, e.view.Ownership(), limits.Tools)
+	}
+	return nil
+}
+
+// conflict returns an entry that has e's name where e must not find it, and its
+// scope; those that but agrees to do not count.
+func (r *Registry) conflict(e *entry, but func(*entry) bool) (*entry, *Scope) {
+	for s := e.scope; ; s = s.parent {
+		if other := r.layer(s).get(e.def.Name); other != nil && (but == nil || !but(other)) {
+			return other, s
+		}
+		if s == nil || !e.temporary() {
+			return nil, nil
+		}
+	}
+}
+
+// temporary reports whether the tool belongs to a temporary plugin.
+func (e *entry) temporary() bool { return e.mount != nil && !e.mount.File }
+
+// placed puts an entry among those of its plugin. The caller holds mu.
+func (r *Registry) placed(e *entry) {
+	if p := e.places; p != nil {
+		i, _ := slices.BinarySearchFunc(p.order, e, compareListed)
+		p.order = slices.Insert(p.order, i, e)
+	}
+}
+
+// drop takes an entry out, and tells whether it could be seen.
+func (r *Registry) drop(e *entry) (seen bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.gone.Store(true)
-	r.edit(e.scope, func(l *layer) { l.drop(e) })
 	if p := e.places; p != nil {
 		p.order = remove(p.order, e)
 	}
+	switch {
+	case e.stage != nil:
+		e.stage.forget(e)
+		return false
+	case e.superseded.Load():
+		return false
+	}
+	r.edit(e.scope, func(l *layer) { l.drop(e) })
 	r.gone.remember(goneKey{e.scope, e.def.Name}, e)
+	return true
 }
 
 // layer returns what s registered, nil for nothing.
@@ -250,6 +300,14 @@ func (r *Registry) listed(l *layer) []*entry {
 // find returns the tool that name means in scope s: the nearest on the chain,
 // or the global one where no restriction on the chain masks it.
 func (r *Registry) find(name string, s *Scope) *entry {
+	e := r.lookup(name, s)
+	if e != nil && r.held.Load() > 0 && r.withholds(e, s) != "" {
+		return nil
+	}
+	return e
+}
+
+func (r *Registry) lookup(name string, s *Scope) *entry {
 	for l := s; l != nil; l = l.parent {
 		if e := r.layer(l).get(name); e != nil {
 			return e
@@ -294,7 +352,7 @@ func (r *Registry) Get(name string, s *Scope) (*View, bool) {
 func (r *Registry) List(s *Scope) []*View {
 	global := r.listed(r.layer(nil))
 	if s == nil {
-		return views(global)
+		return views(r.offered(global, s))
 	}
 	seen := map[string]bool{}
 	var entries []*entry
@@ -315,7 +373,7 @@ func (r *Registry) List(s *Scope) []*View {
 	if local > 0 {
 		slices.SortFunc(entries, compareListed)
 	}
-	return views(entries)
+	return views(r.offered(entries, s))
 }
 
 // ListMount returns the tools of the temporary plugin that c belongs to, in
@@ -383,8 +441,11 @@ func (g *goneTools) forget(k goneKey) {
 // time of asking; it does not keep the owner in memory.
 func goneNote(e *entry) func() string {
 	owner := fmt.Sprintf("plugin %s of the composition", plain.Name(e.fiber.Name()))
-	if e.mount != nil {
+	switch {
+	case e.temporary():
 		owner = "temporary Plugin " + plain.Name(e.mount.ID)
+	case e.mount != nil:
+		owner = "plugin file " + plain.Name(e.mount.ID)
 	}
 	fiber := weak.Make(e.fiber)
 	return func() string { return fmt.Sprintf("it went with %s (%s)", owner, fate(fiber.Value())) }

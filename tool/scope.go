@@ -48,12 +48,17 @@ func (s *Scope) Within(outer *Scope) bool {
 	return true
 }
 
-// A Mount identifies the temporary plugin that a context belongs to.
+// A Mount identifies the plugin written in JavaScript that a context belongs to: a
+// temporary plugin or a plugin file.
 type Mount struct {
-	// Number orders mounts; it never changes and is never used again.
+	// Number orders mounts; it never changes and is never used again. A plugin file
+	// has none.
 	Number int
-	// ID is what the model calls the mount: dyn-1.
+	// ID is what the model calls the mount: dyn-1; of a plugin file its name.
 	ID string
+	// File says that it is a plugin file: a part of the composition, listed with it
+	// by name.
+	File bool
 	// Plugin is the plugin's name.
 	Plugin string
 	// Source is the SHA-256 of the plugin's source, in hexadecimal: what was approved
@@ -162,13 +167,13 @@ func (p *mountPlaces) place(name string) int {
 	return n
 }
 
-// layer holds what one scope registered. Readers take tools, guards and
-// narrowed as they are and list through Registry.listed; writers hold
-// Registry.mu.
+// layer holds what one scope registered. Readers take tools, guards, narrowed and
+// withheld as they are and list through Registry.listed; writers hold Registry.mu.
 type layer struct {
 	tools    sync.Map // name to *entry
 	guards   atomic.Pointer[[]*guard]
 	narrowed atomic.Pointer[[]*restriction]
+	withheld atomic.Pointer[[]*withholding]
 
 	order  []*entry                 // in the order of List; guarded by Registry.mu
 	listed atomic.Pointer[[]*entry] // a copy of order; nil after a change
@@ -198,8 +203,19 @@ func (l *layer) drop(e *entry) {
 	l.listed.Store(nil)
 }
 
+// swap puts e into the place of old, so that no reader misses the name.
+func (l *layer) swap(old, e *entry) {
+	l.tools.Store(e.def.Name, e)
+	if i, found := slices.BinarySearchFunc(l.order, old, compareListed); found {
+		l.order = slices.Delete(l.order, i, i+1)
+	}
+	i, _ := slices.BinarySearchFunc(l.order, e, compareListed)
+	l.order = slices.Insert(l.order, i, e)
+	l.listed.Store(nil)
+}
+
 func (l *layer) empty() bool {
-	return len(l.order) == 0 && len(load(&l.guards)) == 0 && len(load(&l.narrowed)) == 0
+	return len(l.order) == 0 && len(load(&l.guards)) == 0 && len(load(&l.narrowed)) == 0 && len(load(&l.withheld)) == 0
 }
 
 // load returns the slice that p points at; nil is none.
@@ -213,15 +229,15 @@ func load[T any](p *atomic.Pointer[[]T]) []T {
 // replace publishes the next slice; the one before is left as it is.
 func replace[T any](p *atomic.Pointer[[]T], next []T) { p.Store(&next) }
 
-// compareListed orders the composition by name, then mounts by number and by
-// the place of the tool in its mount.
+// compareListed orders the composition by name, then temporary plugins by number
+// and by the place of the tool in its plugin.
 func compareListed(a, b *entry) int {
-	switch {
-	case a.mount == nil && b.mount == nil:
+	switch ta, tb := a.temporary(), b.temporary(); {
+	case !ta && !tb:
 		return cmp.Compare(a.def.Name, b.def.Name)
-	case a.mount == nil:
+	case !ta:
 		return -1
-	case b.mount == nil:
+	case !tb:
 		return 1
 	}
 	return cmp.Or(
