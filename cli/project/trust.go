@@ -126,8 +126,9 @@ func (t *truster) ask(ctx context.Context, state trust.State) error {
 			strings.Replace(trust.Command(state.Root), "dsh trust", "dsh trust --yes", 1))
 	}
 	in := terminal.NewInput(t.s.In)
+	n := counted(len(state.New)+len(state.Changed), "file")
 	for {
-		fmt.Fprintf(t.s.Err, "What %s say runs with your rights. Trust as shown? [y]es, [n]o: ", counted(len(state.New)+len(state.Changed), "file"))
+		fmt.Fprintf(t.s.Err, "Trust %s as they are shown? What they say runs with your rights. [y]es, [n]o: ", n)
 		text, err := in.Line(ctx)
 		if errors.Is(err, terminal.ErrEnded) {
 			err = errors.New("nothing was trusted: no answer came")
