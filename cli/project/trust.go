@@ -128,7 +128,7 @@ func (t *truster) ask(ctx context.Context, state trust.State) error {
 	in := terminal.NewInput(t.s.In)
 	n := counted(len(state.New)+len(state.Changed), "file")
 	for {
-		fmt.Fprintf(t.s.Err, "Trust %s as they are shown? What they say runs with your rights. [y]es, [n]o: ", n)
+		fmt.Fprintf(t.s.Err, "Trust what is shown, %s? It runs with your rights. [y]es, [n]o: ", n)
 		text, err := in.Line(ctx)
 		if errors.Is(err, terminal.ErrEnded) {
 			err = errors.New("nothing was trusted: no answer came")
