@@ -73,7 +73,10 @@ func (p *Policy) entrust(a *act) {
 		return
 	}
 	path := a.path
-	then := func(ctx context.Context, c fs.Committed) { p.trusted(ctx, path, c.Before, c.Content) }
+	// What was allowed and written is trusted also where the turn ended meanwhile.
+	then := func(ctx context.Context, c fs.Committed) {
+		p.trusted(context.WithoutCancel(ctx), path, c.Before, c.Content)
+	}
 	switch in := a.payload.(type) {
 	case fs.Write:
 		if fits(in.Content) {

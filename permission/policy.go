@@ -33,8 +33,8 @@ type Config struct {
 	// in any scope: the file, absolute with links resolved, the very bytes that were
 	// written, and what an edit found before, of which the person saw a part. See
 	// [trust.Store.Wrote]. It is called after the write, before the one who wrote goes
-	// on, with the context of the write, which may have ended; never for what mode full
-	// allowed. Nil: nothing is trusted.
+	// on, with the values of the write's context but not its end: whoever implements it
+	// bounds itself. Never for what mode full allowed. Nil: nothing is trusted.
 	Trusted func(ctx context.Context, path string, before *string, content string)
 }
 
