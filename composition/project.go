@@ -61,11 +61,11 @@ type warden struct {
 // read reads a project. Of a file that is not trusted as it is, the bytes of before
 // go on to count, if there are any. ask says whether the person may be asked.
 func (w warden) read(ctx context.Context, root string, before *snapshot, ask bool) (*snapshot, error) {
-	read, err := trust.Read(root)
-	if err != nil {
-		return nil, fmt.Errorf("read project %s: %w", plain.Visible(root), err)
-	}
+	read, unread := trust.Read(root) // a file that cannot be read keeps no other from counting
 	now := &snapshot{root: root, files: make(map[string][]byte, len(read))}
+	if unread != nil {
+		now.notice = unread.Error()
+	}
 	if len(read) == 0 {
 		return now, nil
 	}
