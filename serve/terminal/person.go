@@ -231,3 +231,23 @@ func (v *View) question(q ask.Question) {
 	}
 	v.lines(lines...)
 }
+
+// Confirm shows a text and asks a question about it, which only yes answers with
+// true. Where nothing more can be typed the answer is no.
+func (p *Person) Confirm(ctx context.Context, text, question string) (bool, error) {
+	end, err := p.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	for l := range strings.Lines(text) {
+		p.view.lines(line{"", plain.Terminal(strings.TrimRight(l, "\n"))})
+	}
+	p.view.lines(line{bold, question + " [y]es, [n]o"})
+	answer, err := p.line(ctx)
+	if errors.Is(err, ErrEnded) {
+		return false, nil
+	}
+	word := strings.ToLower(strings.TrimSpace(answer))
+	return word == "y" || word == "yes", err
+}
