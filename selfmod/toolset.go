@@ -32,6 +32,9 @@ type Config struct {
 	Audit io.Writer
 	// Console takes what mounts print, a line at a time; nil: nothing.
 	Console io.Writer
+	// Memory remembers what became of temporary plugins when the toolset is reloaded,
+	// and goes on with their ids. The program has one; nil: nothing outlives the toolset.
+	Memory *mount.Memory
 	// Hidden says which tools a front door leaves out of its list, and why.
 	Hidden func() map[string]string
 
@@ -113,7 +116,7 @@ func (t *toolset) stop(context.Context) error {
 func (t *toolset) startGroup() error {
 	group := &cordis.Plugin{Name: GroupName, Apply: func(c *cordis.Context, _ any) (err error) {
 		t.set, err = mount.NewSet(c, mount.Config{
-			Sandbox: t.sandbox, Registry: t.registry, Audit: t.audit(), Console: t.console(),
+			Sandbox: t.sandbox, Registry: t.registry, Audit: t.audit(), Console: t.console(), Memory: t.cfg.Memory,
 		})
 		return err
 	}}

@@ -37,9 +37,9 @@ type Other struct {
 
 func (s *Set) other(f *cordis.Fiber) Other {
 	o := Other{Name: plain.Name(f.Name())}
-	if m, ok := tool.MountOf(f.Context()); ok {
-		o.ID = m.ID
-		for _, v := range s.cfg.Registry.ListMount(f.Context()) {
+	if m := Of(f); m != nil {
+		o.ID = plain.Name(m.ID)
+		for _, v := range m.Tools() {
 			o.Tools = append(o.Tools, v.Name)
 		}
 	}
@@ -171,7 +171,17 @@ func (m *Mount) Tools() []*tool.View {
 	if f == nil {
 		return nil
 	}
-	return m.set.cfg.Registry.ListMount(f.Context())
+	c := f.Context()
+	if m.code != nil { // its mark is of the run
+		m.mu.Lock()
+		r := m.run
+		m.mu.Unlock()
+		if r == nil {
+			return nil
+		}
+		c = r.c
+	}
+	return m.set.cfg.Registry.ListMount(c)
 }
 
 // Effects are the mount's standing effects.

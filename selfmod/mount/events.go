@@ -271,6 +271,7 @@ func (l *listener) decision(ctx context.Context, arg any, raw json.RawMessage, e
 		return tool.Deny(fmt.Sprintf("%s was denied because the guard of %s failed: %s. %s removes the guard",
 			l.subject(arg), l.r.m.who(), text, l.r.m.remedy())), nil
 	}
+	l.r.m.heard(ctx, arg)
 	if own.Kind == tool.DecisionDeny {
 		own.Reason = l.signed(own.Reason)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -93,6 +94,8 @@ func (s *Set) watch(event string) {
 		return
 	}
 	_, err := ev.Listen(s.ctx, func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
+		heard := &hearers{}
+		ctx = context.WithValue(ctx, hearersKey{}, heard)
 		before, denied := s.hearing(event)
 		if denied != nil {
 			return *denied, nil
@@ -108,7 +111,7 @@ func (s *Set) watch(event string) {
 		}
 		for m, run := range before {
 			now, guards := after[m]
-			if guards && now != run || m.replaced.Load() != 0 && m.Fiber().State() != cordis.Active {
+			if guards && now != run || m.replaced.Load() != 0 && m.Fiber().State() != cordis.Active && !heard.has(m) {
 				return tool.Deny(denial(event, m, "being restarted")), nil
 			}
 		}
@@ -144,6 +147,50 @@ func (s *Set) hearing(event string) (map[*Mount]*run, *tool.Decision) {
 		m.mu.Unlock()
 	}
 	return up, nil
+}
+
+// keptCalls is how many of the last calls are known that a guard has decided about.
+const keptCalls = 1024
+
+// heard notes that the mount's guard has decided, so that what it decided about is not
+// denied when another has its place before the call comes by here again.
+func (m *Mount) heard(ctx context.Context, arg any) {
+	if e, ok := arg.(*tool.Exec); ok {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.calls == nil {
+			m.calls = new([keptCalls]tool.Token)
+		}
+		m.calls[m.lastCall%keptCalls] = e.Token
+		m.lastCall++
+		return
+	}
+	if h, ok := ctx.Value(hearersKey{}).(*hearers); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.all = append(h.all, m)
+	}
+}
+
+// hasHeard says whether the guard has decided about a call.
+func (m *Mount) hasHeard(call tool.Token) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls != nil && slices.Contains(m.calls[:], call)
+}
+
+// hearers are the mounts that have decided about one event.
+type hearers struct {
+	mu  sync.Mutex
+	all []*Mount
+}
+
+type hearersKey struct{}
+
+func (h *hearers) has(m *Mount) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.all, m)
 }
 
 // onStage has what a stage replaces go without a gap, if the mount is on it: calls

@@ -70,13 +70,17 @@ func (m *Mount) marked(c *cordis.Context) *cordis.Context {
 // mountKey finds the Mount that a context belongs to.
 type mountKey struct{}
 
-// Of returns the temporary plugin that a fiber is; nil: it is none.
-func Of(f *cordis.Fiber) *Mount {
-	m, _ := f.Context().Value(mountKey{}).(*Mount)
-	if m == nil || m.Fiber() != f {
-		return nil
+// Of returns the temporary plugin or the plugin file that a fiber is; nil: it is none.
+func Of(f *cordis.Fiber) (found *Mount) {
+	if m, _ := f.Context().Value(mountKey{}).(*Mount); m != nil && m.Fiber() == f {
+		return m
 	}
-	return m
+	Census.Emit(context.Background(), f.Context(), func(m *Mount) {
+		if m.Fiber() == f {
+			found = m
+		}
+	})
+	return found
 }
 
 // hash identifies a source.

@@ -100,9 +100,11 @@ type Mount struct {
 	typescript bool
 	fiber      *cordis.Fiber
 	vm         *sandbox.VM
-	run        *run            // the present one; nil: none
-	staging    *cordis.Stage   // that was told of it
-	config     json.RawMessage // of a plugin file
+	run        *run                   // the present one; nil: none
+	staging    *cordis.Stage          // that was told of it
+	config     json.RawMessage        // of a plugin file
+	calls      *[keptCalls]tool.Token // that its guard has decided about, the last ones
+	lastCall   int
 	lastRun    uint32
 	ran        bool        // its fiber's body has begun, ever
 	stale      bool        // apply has run in its machine, but not for its fiber

@@ -189,8 +189,8 @@ func (s *Set) deniesWhileDown(e *tool.Exec) string {
 func (m *Mount) guardDown(call tool.Token) string {
 	f := m.Fiber()
 	state := f.State()
-	if first := m.replaced.Load(); first != 0 && uint64(call) >= first {
-		return "" // what has its place was asked
+	if first := m.replaced.Load(); first != 0 && (uint64(call) >= first || state != cordis.Active && m.hasHeard(call)) {
+		return "" // what has its place was asked, or it was
 	}
 	switch {
 	case state == cordis.Disposed:
