@@ -128,7 +128,7 @@ func SyncFolder(dir string) error {
 		return err
 	}
 	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
 		err = nil
 	}
 	return errors.Join(err, f.Close())

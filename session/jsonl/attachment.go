@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/session"
@@ -68,40 +69,19 @@ func (w *writer) PutAttachment(hash string, data []byte) error {
 	}
 	dir := filepath.Join(w.dir, attName)
 	if err := os.Mkdir(dir, 0o700); err == nil {
-		err = syncDir(w.dir)
+		err = atomicfile.SyncFolder(w.dir)
 		if err != nil {
 			return explain(err)
 		}
 	} else if !errors.Is(err, fs.ErrExist) {
 		return explain(err)
 	}
-	if err := writeFile(dir, hash, data); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, hash), data, 0o600); err != nil {
 		return explain(err)
 	}
 	w.known[hash] = true
 	w.total += int64(len(data))
 	return nil
-}
-
-// writeFile makes a file appear whole and durable.
-func writeFile(dir, name string, data []byte) error {
-	tmp := filepath.Join(dir, incoming+suffix())
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(tmp, filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp))
-	}
-	return syncDir(dir)
 }
 
 // Attachment implements session.Sink.
@@ -148,11 +128,11 @@ func copyAttachments(from, to string) error {
 		}
 		data, err := readFile(source, limits.SessionAttachment)
 		if err == nil {
-			err = writeFile(to, h, data)
+			err = atomicfile.Write(filepath.Join(to, h), data, 0o600)
 		}
 		if err != nil {
 			return fmt.Errorf("copy attachment: %w", err)
 		}
 	}
-	return syncDir(to)
+	return atomicfile.SyncFolder(to)
 }

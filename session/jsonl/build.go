@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/session"
 )
 
@@ -51,7 +52,7 @@ func (s *Store) build(meta session.Meta, events []session.Event, att string) (w 
 			return w, err
 		}
 	}
-	if err = syncDir(tmp); err != nil {
+	if err = atomicfile.SyncFolder(tmp); err != nil {
 		return w, err
 	}
 	if err = os.Rename(tmp, final); err != nil {
@@ -60,7 +61,7 @@ func (s *Store) build(meta session.Meta, events []session.Event, att string) (w 
 		}
 		return w, err
 	}
-	if err = syncDir(s.root); err != nil {
+	if err = atomicfile.SyncFolder(s.root); err != nil {
 		err = errors.Join(err, os.RemoveAll(final))
 	}
 	return w, err
@@ -91,19 +92,6 @@ func suffix() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrInvalid) {
-		err = nil // a file system that does not sync folders
-	}
-	return errors.Join(err, f.Close())
 }
 
 // explain adds what a person can do about an error of the system.

@@ -40,6 +40,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/internal/regular"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/session"
@@ -295,7 +296,7 @@ func discard(root, dir, id string) error {
 	if err := os.Rename(dir, gone); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(root), os.RemoveAll(gone))
+	return errors.Join(atomicfile.SyncFolder(root), os.RemoveAll(gone))
 }
 
 // Export implements session.Store.
