@@ -140,7 +140,7 @@ func (s *Store) compare(state State, r record, files []File) State {
 // What was trusted and is not among them is forgotten. Of a path that is given twice
 // the first counts. No files: the project is forgotten.
 func (s *Store) Trust(ctx context.Context, root string, files []File) error {
-	return s.change(ctx, "trust files", root, func(r *record, damaged error) ([]File, error) {
+	return s.change(ctx, "trust files", root, func(r *record, _ error) ([]File, error) {
 		r.Files = map[string]string{}
 		var list []File
 		for _, f := range sorted(files) {
