@@ -110,6 +110,9 @@ func (t *toolset) tools(scope *tool.Scope) section {
 		}
 		s.lines = append(s.lines, line)
 	}
+	for _, w := range t.registry.Withheld(scope) {
+		s.lines = append(s.lines, "- "+plain.Name(w.Name)+" (withheld: "+plain.Line(w.Reason, limits.SourceLine)+")")
+	}
 	return s
 }
 

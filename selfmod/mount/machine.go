@@ -62,7 +62,7 @@ func (m *Mount) above() *cordis.Context {
 func (m *Mount) marked(c *cordis.Context) *cordis.Context {
 	mark := tool.Mount{Number: m.Number, ID: m.ID, Plugin: m.Name(), Source: hash(m.Source)}
 	if m.code != nil {
-		mark.Source = m.code.Hash
+		mark.File, mark.Source = true, m.code.Hash
 	}
 	return service.WithReporter(tool.WithMount(c.WithValue(mountKey{}, m), mark), m.fault)
 }

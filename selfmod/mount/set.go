@@ -362,6 +362,8 @@ func (s *Set) teach(m, old *Mount, err error) error {
 	switch {
 	case strings.Contains(text, "already registered by "+own), strings.Contains(text, "it is provided by temporary Plugin "+m.ID):
 		text += " — this plugin itself did that, earlier in apply: do it once"
+	case strings.Contains(text, "already registered by plugin file"), strings.Contains(text, "it is provided by plugin file"):
+		text += " — a plugin file is not replaced by a mount: edit that file, or choose another name"
 	case strings.Contains(text, "already registered by "+other), strings.Contains(text, "it is provided by "+other):
 		text += ` — to REPLACE something an earlier temporary Plugin registered, first cordis_unmount that Plugin's id (find it with cordis_inspect what:"temporary"), then mount the new version. In one step, so that it is never missing: cordis_mount with replaces and that id.`
 	}
