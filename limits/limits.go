@@ -434,9 +434,16 @@ const (
 	DocumentIncludes = 100      // files that a composition includes
 	DocumentNested   = 8        // of them in each other
 
+	RowsStart = 10 * time.Second // that the plugins of one transaction have to start
+
 	WatchFolders = 10_000 // that are watched at a time
 	WatchPaths   = 1000   // told by name in one call; beyond, everything may have changed
 
 	WatchSettle    = 100 * time.Millisecond // without a change, until it is told
 	WatchSettleMax = time.Second            // that changes without a pause are waited for
+)
+
+// Composition of documents.
+const (
+	WroteReload = 20 * time.Second // what an agent wrote and a person allowed is taken over within it, or by the next reload
 )
