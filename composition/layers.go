@@ -30,6 +30,7 @@ type documents struct {
 	below, above []*document.Document
 	faults       document.Faults // of documents that a person named
 	folders      []string        // that are to be watched for them
+	deep         []string        // likewise, with all below
 }
 
 // read reads the documents. What is missing in Home is no fault; a file of --config is.
@@ -68,7 +69,7 @@ func (d *documents) own(home string) error {
 		named = namedBy(mine[0])
 	}
 	plugins := filepath.Join(home, pluginsName)
-	d.folders = append(d.folders, plugins)
+	d.deep = append(d.deep, plugins)
 	dropped, faults := droppedLayer(droppedNames(plugins), named, document.Layer{Name: plugins, Kind: document.User, Dir: home})
 	d.faults = append(d.faults, faults...)
 	if dropped != nil {
@@ -137,4 +138,34 @@ func (d documents) compose(project []*document.Document, o document.Options) (*d
 	all := make([]*document.Document, 0, len(d.below)+len(project)+len(d.above))
 	all = append(append(append(all, d.below...), project...), d.above...)
 	return document.Compose(all, o)
+}
+
+// noteFiles adds what is to be watched for the plugin files of rows that no project
+// has, and for what includes name.
+func (d *documents) noteFiles(c *document.Composition) {
+	for _, l := range c.Included {
+		if l.Kind != document.Project {
+			d.folders = append(d.folders, l.Dir)
+		}
+	}
+	var walk func([]document.Row)
+	walk = func(rows []document.Row) {
+		for _, r := range rows {
+			walk(r.Children)
+			if !isFile(r.Name) || r.Layer.Kind == document.Project {
+				continue
+			}
+			path := fileOf(r)
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				d.deep = append(d.deep, path)
+			}
+			d.folders = append(d.folders, filepath.Dir(path))
+		}
+	}
+	walk(c.Rows)
+}
+
+// fileOf is the path of a row's plugin file.
+func fileOf(r document.Row) string {
+	return filepath.Join(r.Layer.Dir, filepath.FromSlash(r.Name))
 }

@@ -175,7 +175,7 @@ func namedBy(doc *document.Document) map[string]bool {
 
 // isFile says whether a row's name is that of a plugin file.
 func isFile(name string) bool {
-	return strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || filepath.IsAbs(name)
+	return strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../")
 }
 
 // droppedLayer has a row for each plugin file right in plugins that is not named:

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dsh-go/dsh/composition"
+	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/loader/document"
+	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/service/fs"
+)
+
+// LayerOptions are the flags of everything that is composed of cordis.yml documents.
+type LayerOptions struct {
+	config, set  []string
+	safe         bool
+	trustProject bool
+	flags        []*document.Document
+	sets         []*document.Document
+}
+
+// Flags adds the flags.
+func (o *LayerOptions) Flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.config, "config", nil, "`file` of rows, as cordis.yml has them, beside your own and the project's; may be repeated, later ones override")
+	f.StringArrayVar(&o.set, "set", nil, "`id.config.path=value` of a row, such as tool-cordis.config.vmTimeoutMs=2000; may be repeated, beats every file")
+	f.BoolVar(&o.safe, "safe", false, "start with built-in plugins only: no cordis.yml, no plugin files, no --config and no --set")
+	f.BoolVar(&o.trustProject, "trust-project", false, "trust the project's cordis.yml and plugin files, and their edits, for this run")
+}
+
+// Check says what is wrong with the flags.
+func (o *LayerOptions) Check() error {
+	if o.safe && len(o.config)+len(o.set) > 0 {
+		return Usagef("--safe starts without --config and --set: leave one of them out")
+	}
+	for i, name := range o.config {
+		if name == "" {
+			return Usagef("--config needs the name of a file, and got an empty one")
+		}
+		abs, err := filepath.Abs(name)
+		if err != nil {
+			return fmt.Errorf("find file of --config: %w", err)
+		}
+		if _, err := os.Stat(abs); err != nil {
+			return Usagef("--config: %w", err)
+		}
+		o.config[i] = abs
+	}
+	o.sets = nil
+	for _, arg := range o.set {
+		doc, faults := document.ParseSet(arg)
+		if len(faults) > 0 {
+			return AsUsage(faults)
+		}
+		o.sets = append(o.sets, doc)
+	}
+	return nil
+}
+
+// Put makes the value of another flag a part of the last layer. The row has to be
+// there.
+func (o *LayerOptions) Put(flag, row string, path []string, value any) error {
+	v, err := lossless.From(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	o.flags = append(o.flags, document.Flag(flag, row, path, v))
+	return nil
+}
+
+// Sources are the layers of the flags, over a built-in composition.
+func (o *LayerOptions) Sources(builtin document.Layer) composition.Sources {
+	return composition.Sources{
+		Home: fs.Home(), Builtin: builtin, Config: o.config, Safe: o.safe,
+		Set: append(append([]*document.Document{}, o.sets...), o.flags...),
+	}
+}
+
+// Composed starts a runtime of its layers. Its log goes to messages. What it tells the
+// person goes there, too. Where a document that the person named is wrong the error is
+// one of usage. Where it fails, nothing of it goes on.
+func (o *LayerOptions) Composed(ctx context.Context, root *cordis.Context, messages io.Writer, c composition.Options) (*composition.Composition, error) {
+	c.TrustProject = o.trustProject
+	c.Env = os.LookupEnv
+	if c.Tell == nil {
+		c.Tell = func(text string) { fmt.Fprintln(messages, "dsh: "+plain.Terminal(text)) }
+	}
+	made, err := composition.Start(ctx, root, c)
+	var faults document.Faults
+	if errors.As(err, &faults) {
+		return nil, AsUsage(faults)
+	}
+	return made, err
+}
