@@ -1,6 +1,13 @@
 package document
 
-import "github.com/dsh-go/dsh/lossless"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/loader/document/yaml"
+)
 
 // Options are what Compose asks others.
 type Options struct {
@@ -9,11 +16,12 @@ type Options struct {
 	// Secret says which variables a project layer may not read; nil means Credential.
 	Secret func(name string) bool
 	// Open reads an included file; path is as the row says, from.Dir is what it is
-	// relative to. The layer's Kind is set by Compose. nil: there are no includes.
+	// relative to. Compose sets the Kind of what it returns: that of the layer that
+	// wrote the path, but Project where the row is a project's. nil: no file is found.
 	Open func(from *Layer, path string) (Layer, error)
 	// May decides whether a project layer may do what it asks for: add the row, or set
 	// the field of a row that another layer inserted. An error says why it may not, and
-	// becomes a fault. It is not asked about rows that the layer inserted itself. nil: it
+	// becomes a fault. It is not asked about rows that project layers inserted. nil: it
 	// may do everything.
 	May func(a Act) error
 }
@@ -26,49 +34,274 @@ type Act struct {
 	Field string // disabled, config, insert …
 }
 
-// Compose lays the documents over each other in their order. The composition is
-// never nil: where there are faults it is what is left without the rows, fields and
-// documents that they concern. Who must not start with less does not use it then.
-func Compose(docs []*Document, o Options) (*Composition, Faults) { return &Composition{}, nil }
-
-// Credential says whether a variable's name looks like that of a credential.
-func Credential(name string) bool { return false }
-
-// At returns where a value of the row comes from: a field and what is below it
-// ("config", "limits", "0"), or nothing for the row itself. Where nobody gave the
-// value it is the place of the nearest above it that somebody gave.
-func (r Row) At(path ...string) Origin { return Origin{} }
-
-// Explain returns where a value comes from and what it shadowed, the newest first;
-// nothing where nobody gave it.
-func (r Row) Explain(path ...string) []Origin { return nil }
-
-// ConfigFault is a fault of the row's config, with its place. path is the way from
-// the config to the value. It is also for values that are missing.
-func ConfigFault(r Row, path []string, message string) Fault { return Fault{} }
-
-type record struct{}
-
-// Edited is what a row that is inserted has. Fields that are zero are not written.
-type Edited struct {
-	ID, Name string
-	Config   lossless.Value // null: none
-	Disabled bool
+// Compose lays the documents over each other in their order; those that are nil are
+// left out. The composition is never nil: where there are faults it is what is left
+// without the rows and fields that they concern. Who must not start with less does
+// not use it then.
+func Compose(docs []*Document, o Options) (*Composition, Faults) {
+	if o.Env == nil {
+		o.Env = func(string) (string, bool) { return "", false }
+	}
+	if o.Secret == nil {
+		o.Secret = Credential
+	}
+	if o.Open == nil {
+		o.Open = func(*Layer, string) (Layer, error) { return Layer{}, fmt.Errorf("files cannot be included here") }
+	}
+	w := &shared{options: o, out: &Composition{}, budget: limits.DocumentBytes}
+	c := &composer{shared: w, index: map[string]*record{}}
+	for _, d := range docs {
+		if d != nil {
+			c.layer(d)
+		}
+	}
+	w.out.Rows = c.rows(c.root, false, nil)
+	return w.out, w.faults.bounded()
 }
 
-// SetDisabled returns the text with the row's flag set; false removes it. The error
-// is Faults where the text is no document, and else says what to do by hand.
-func SetDisabled(text []byte, id string, disabled bool) ([]byte, error) { return nil, nil }
+// shared is what a composition and the files that it includes have in common.
+type shared struct {
+	options Options
+	out     *Composition
+	faults  Faults
+	count   int // of rows
+	budget  int // see values
+}
 
-// Insert returns the text with a row after its last.
-func Insert(text []byte, row Edited) ([]byte, error) { return nil, nil }
+func (w *shared) fault(n *yaml.Node, format string, args ...any) {
+	w.faults = append(w.faults, faultOf(n, format, args...))
+}
 
-// Remove returns the text without the row, the comments right above it and what is
-// below it.
-func Remove(text []byte, id string) ([]byte, error) { return nil, nil }
+// composer joins layers to one list of rows: those of the composition, or those of
+// an included file and its patches.
+type composer struct {
+	*shared
+	prefix string // of ids: "include:"
+	index  map[string]*record
+	root   []*record
+}
 
-// Set returns the text with a value of the row set: a field, or a member of its
-// config. Missing objects on the way are made. path is not empty.
-func Set(text []byte, id string, path []string, value lossless.Value) ([]byte, error) {
-	return nil, nil
+// record is a row with its history.
+type record struct {
+	id, name string
+	layer    *Layer // that inserted it
+	node     *yaml.Node
+	group    bool
+	parent   *record
+	children []*record
+	history  [fields][]given // the oldest first
+}
+
+// given is what one layer gave for a field. node is null where it deleted it.
+type given struct {
+	node  *yaml.Node
+	entry *entry
+}
+
+// now returns what holds for a field; its node is nil where nobody gave it.
+func (r *record) now(f field) given {
+	h := r.history[f]
+	if len(h) == 0 || h[len(h)-1].node.Kind == yaml.Null {
+		return given{}
+	}
+	return h[len(h)-1]
+}
+
+func (c *composer) layer(d *Document) {
+	if d.set != nil {
+		c.assign(d.set, d.Layer)
+		return
+	}
+	for _, e := range d.rows {
+		switch known := c.index[e.id]; {
+		case e.id != "" && known != nil:
+			c.override(known, e)
+		case e.name != "" || e.group:
+			c.insert(nil, e, d)
+		default:
+			c.unknown(e.value[fieldID], e.id)
+		}
+	}
+}
+
+// unknown tells that no row has an id.
+func (c *composer) unknown(n *yaml.Node, id string) {
+	c.faults = append(c.faults, faultAt(n.In, n.Start, c.noRow(id)))
+}
+
+func (c *composer) noRow(id string) string {
+	ids := make([]string, 0, len(c.index))
+	for known := range c.index {
+		ids = append(ids, known)
+	}
+	return fmt.Sprintf("no row before has the id %s%s", plain.Line(id, limits.Name),
+		meant(id, ids, "a row that is new needs a name; dsh config show lists the rows"))
+}
+
+// insert adds a row at the end of a group, or of the list where parent is nil.
+func (c *composer) insert(parent *record, e *entry, d *Document) {
+	place := e.node
+	for _, f := range [...]field{fieldName, fieldID} {
+		if e.gives(f) {
+			place = e.value[f]
+		}
+	}
+	if e.name == "" && !e.group {
+		c.fault(place, "a row that is inserted here is new and needs a name")
+		return
+	}
+	if c.count++; c.count > limits.DocumentRows {
+		if c.count == limits.DocumentRows+1 {
+			c.fault(place, "a composition has at most %d rows", limits.DocumentRows)
+		}
+		return
+	}
+	r := &record{id: e.id, name: e.name, layer: e.layer, node: e.node, group: e.group, parent: parent}
+	if r.group {
+		r.name = groupName
+	}
+	if known := c.index[r.id]; r.id != "" && known != nil {
+		line, _ := known.node.In.Position(known.node.Start)
+		c.fault(place, "the id %s is that of a row of %s, line %d, already", r.id, known.layer.Name, line)
+		return
+	}
+	if r.id == "" {
+		r.id = freeID(nameID(r.name), func(id string) bool { return c.index[id] != nil || d.ids[id] != nil })
+	}
+	if problem := c.refused(r, e.layer, true, ""); problem != "" {
+		c.fault(place, "%s", problem)
+		return
+	}
+	c.index[r.id] = r
+	for f := field(0); f < fields; f++ {
+		if e.gives(f) {
+			r.history[f] = append(r.history[f], given{e.value[f], e})
+		}
+	}
+	if parent == nil {
+		c.root = append(c.root, r)
+	} else {
+		parent.children = append(parent.children, r)
+	}
+	if len(e.insert) > 0 && !r.group {
+		c.fault(e.key[fieldInsert], "%s is no group, and only groups have rows", r.id)
+		return
+	}
+	for _, rows := range [...][]*entry{e.rows, e.insert} {
+		for _, child := range rows {
+			c.insert(r, child, d)
+		}
+	}
+}
+
+// refused asks whether a project may do something, and returns why not.
+func (c *composer) refused(r *record, l *Layer, add bool, f string) string {
+	if l.Kind != Project || c.options.May == nil || !add && r.layer.Kind == Project {
+		return ""
+	}
+	err := c.options.May(Act{Layer: l, Add: add, Field: f, Row: Row{ID: c.prefix + r.id, Name: r.name, Layer: r.layer, Group: r.group}})
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// overridable are the fields that a later row replaces.
+var overridable = [...]field{fieldDisabled, fieldInject, fieldIsolate, fieldIntercept, fieldGuards, fieldConfig, fieldInsert}
+
+// override lays a row over a known one.
+func (c *composer) override(r *record, e *entry) {
+	switch {
+	case e.name != "" && e.name != r.name:
+		c.fault(e.value[fieldName], "the row %s is %s (%s), not %s; leave the name out, or give the new row an id of its own",
+			r.id, plain.Line(r.name, limits.Name), c.where(r), plain.Line(e.name, limits.Name))
+		return
+	case e.group && !r.group:
+		c.fault(e.key[fieldGroup], "the row %s is %s (%s), and no group", r.id, plain.Line(r.name, limits.Name), c.where(r))
+		return
+	}
+	for _, f := range overridable {
+		if !e.gives(f) {
+			continue
+		}
+		if problem := c.refused(r, e.layer, false, fieldNames[f]); problem != "" {
+			c.fault(e.key[f], "%s", problem)
+			continue
+		}
+		c.field(r, f, given{e.value[f], e})
+	}
+}
+
+// where says where a row comes from.
+func (c *composer) where(r *record) string {
+	line, _ := r.node.In.Position(r.node.Start)
+	return fmt.Sprintf("%s, line %d", r.layer.Name, line)
+}
+
+// field lays one field over a row.
+func (c *composer) field(r *record, f field, g given) {
+	d := &Document{ids: map[string]*entry{}} // ids are in the index by now
+	switch {
+	case f == fieldInsert && !r.group:
+		c.fault(g.entry.key[f], "%s is no group (%s), and only groups have rows", r.id, c.where(r))
+		return
+	case f == fieldInsert:
+		for _, child := range g.entry.insert {
+			c.insert(r, child, d)
+		}
+	case f == fieldConfig && r.group:
+		if g.node.Kind != yaml.List && g.node.Kind != yaml.Null {
+			c.fault(g.node, "%s is a group (%s): its config is a list of rows, not %s", r.id, c.where(r), g.node.Kind)
+			return
+		}
+		c.drop(r.children)
+		r.children = nil
+		for _, child := range g.entry.rows {
+			c.insert(r, child, d)
+		}
+	case f == fieldConfig && g.node.Kind == yaml.List:
+		c.fault(g.node, "%s is no group (%s): its config is a map, not a list", r.id, c.where(r))
+		return
+	}
+	r.history[f] = append(r.history[f], g)
+}
+
+// drop forgets rows that are replaced.
+func (c *composer) drop(rows []*record) {
+	for _, r := range rows {
+		delete(c.index, r.id)
+		c.count--
+		c.drop(r.children)
+	}
+}
+
+// assign does what --set says.
+func (c *composer) assign(a *assignment, l *Layer) {
+	file := a.value.In
+	r := c.index[a.id]
+	if r == nil {
+		c.faults = append(c.faults, faultAt(file, a.at, c.noRow(a.id)))
+		return
+	}
+	if problem := c.refused(r, l, false, a.path[0]); problem != "" {
+		c.faults = append(c.faults, faultAt(file, a.at, problem))
+		return
+	}
+	f := fieldOf(a.path[0])
+	if a.entry != nil {
+		c.field(r, f, given{a.value, a.entry})
+		return
+	}
+	if r.group {
+		c.faults = append(c.faults, faultAt(file, a.at, fmt.Sprintf("%s is a group: set fields of its rows by their own ids", r.id)))
+		return
+	}
+	node, problem := with(r.now(fieldConfig).node, a.path[1:], a.value)
+	if problem != "" {
+		c.faults = append(c.faults, faultAt(file, a.at, fmt.Sprintf("%s.%s: %s", a.id, plain.Line(strings.Join(a.path, "."), limits.Name), problem)))
+		return
+	}
+	e := &entry{layer: l}
+	e.key[f], e.value[f] = node, node
+	c.field(r, f, given{node, e})
 }

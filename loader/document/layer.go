@@ -1,7 +1,13 @@
 package document
 
 import (
+	"regexp"
+	"strconv"
+
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/loader/document/yaml"
 	"github.com/dsh-go/dsh/lossless"
 )
 
@@ -106,4 +112,103 @@ func find(rows []Row, id string) (Row, bool) {
 		}
 	}
 	return Row{}, false
+}
+
+// At returns where a value of the row comes from: a field and what is below it
+// ("config", "limits", "0"), or nothing for the row itself. Where nobody gave the
+// value it is the place of the nearest above it that somebody gave. The zero Origin is
+// that of a row that Compose did not make.
+func (r Row) At(path ...string) Origin {
+	if r.origin == nil {
+		return Origin{}
+	}
+	return originOf(r.origin.nearest(path), "")
+}
+
+// Explain returns where a value comes from and what it shadowed, the newest first;
+// nothing where nobody gave it.
+func (r Row) Explain(path ...string) []Origin {
+	if r.origin == nil {
+		return nil
+	}
+	if len(path) == 0 {
+		return []Origin{originOf(r.origin.node, "")}
+	}
+	f := fieldOf(path[0])
+	if f < 0 {
+		return nil
+	}
+	var out []Origin
+	var last *yaml.Node
+	history := r.origin.history[f]
+	for i := len(history) - 1; i >= 0; i-- {
+		n, whole := below(history[i].node, path[1:])
+		if whole && n != last { // --set leaves what is beside it as it was
+			out = append(out, originOf(n, path[len(path)-1]))
+			last = n
+		}
+	}
+	return out
+}
+
+// ConfigFault is a fault of the row's config, with its place. path is the way from
+// the config to the value. It is also for values that are missing.
+func ConfigFault(r Row, path []string, message string) Fault {
+	if r.origin == nil {
+		return Fault{File: "?", Line: 1, Column: 1, Row: r.ID, Message: message}
+	}
+	n := r.origin.nearest(append([]string{"config"}, path...))
+	f := faultAt(n.In, n.Start, message)
+	f.Row = r.ID
+	return f
+}
+
+// nearest returns what stands at a path, or what is nearest above it.
+func (r *record) nearest(path []string) *yaml.Node {
+	if len(path) > 0 {
+		if f := fieldOf(path[0]); f >= 0 && len(r.history[f]) > 0 {
+			n, _ := below(r.history[f][len(r.history[f])-1].node, path[1:])
+			return n
+		}
+	}
+	return r.node
+}
+
+// below goes down from a node as far as it can, and says whether that was all.
+func below(n *yaml.Node, path []string) (*yaml.Node, bool) {
+	for _, step := range path {
+		var next *yaml.Node
+		switch n.Kind {
+		case yaml.Map:
+			next = n.Get(step)
+		case yaml.List:
+			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
+				next = n.Items[i]
+			}
+		}
+		if next == nil {
+			return n, false
+		}
+		n = next
+	}
+	return n, true
+}
+
+var secretName = regexp.MustCompile(`(?i)(key|token|secret|password|passwd|authorization)$`)
+
+// originOf tells the place of a node. The value of what has a name like that of a
+// credential is left out.
+func originOf(n *yaml.Node, name string) Origin {
+	var o Origin
+	o.Layer = ownerOf(n, nil)
+	o.Line, o.Column = n.In.Position(n.Start)
+	switch {
+	case n.Style == yaml.Missing:
+		o.Value = "null"
+	case secretName.MatchString(name) || n.Kind >= yaml.List && secretLine.MatchString(n.In.Text[n.Start:min(n.End, n.Start+8*limits.Preview)]):
+		o.Value = "…"
+	default:
+		o.Value = plain.Line(n.In.Text[n.Start:n.End], limits.Preview)
+	}
+	return o
 }

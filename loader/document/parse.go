@@ -1,26 +1,110 @@
 package document
 
-import "github.com/dsh-go/dsh/lossless"
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dsh-go/dsh/internal/regular"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/loader/document/yaml"
+)
 
 // Document is a layer that was parsed.
 type Document struct {
 	Layer *Layer
+
+	rows []*entry
+	ids  map[string]*entry // explicit ones, at any depth
+	set  *assignment       // of --set: instead of rows
 }
 
 // Read returns the file as a layer named path, in the file's folder. It looks at
 // the size before it reads. The error wraps what the file system says (ErrNotExist
 // among it), or is a Fault where the file is too long.
-func Read(path string, kind Kind) (Layer, error) { return Layer{}, nil }
+func Read(path string, kind Kind) (Layer, error) {
+	l := Layer{Name: path, Kind: kind, Dir: filepath.Dir(path)}
+	f, info, err := regular.Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return l, fmt.Errorf("read document: %w", err)
+	}
+	defer f.Close()
+	if info.Size() > limits.DocumentBytes {
+		return l, tooLong(path, info.Size())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limits.DocumentBytes+1))
+	if err != nil {
+		return l, fmt.Errorf("read document: %w", err)
+	}
+	if len(text) > limits.DocumentBytes { // it grew
+		return l, tooLong(path, int64(len(text)))
+	}
+	l.Text = text
+	return l, nil
+}
 
-// Parse reads a layer. The document is nil if there are faults.
-func Parse(l Layer) (*Document, Faults) { return nil, nil }
+func tooLong(name string, size int64) Fault {
+	return Fault{File: name, Line: 1, Column: 1, Message: fmt.Sprintf(
+		"the document has %d bytes; at most %d are read. Move rows to files of their own, with rows {name: include, config: {path: ./more.yml}}", size, limits.DocumentBytes)}
+}
 
-// ParseSet reads the argument of --set, "id.path=value": the id of a row, the fields
-// and members down to the value (quoted where they have dots, numbers for items of
-// lists), and a YAML scalar or flow collection. Unlike a row it replaces what it
-// names alone: "tool-cordis.config.vmTimeoutMs=100" leaves the rest of the config.
-// null deletes what it names.
-func ParseSet(arg string) (*Document, Faults) { return nil, nil }
+// Parse reads a layer. The document is nil if there are faults. The text is kept and
+// must not be changed afterwards.
+func Parse(l Layer) (*Document, Faults) {
+	if len(l.Text) > limits.DocumentBytes {
+		return nil, Faults{tooLong(l.Name, int64(len(l.Text)))}
+	}
+	file, fault := yaml.Parse(l.Text)
+	file.Owner = &l
+	if fault != nil {
+		return nil, Faults{faultAt(file, fault.Offset, fault.Message)}
+	}
+	d := &Document{Layer: &l, ids: map[string]*entry{}}
+	if file.Root == nil {
+		return nil, Faults{faultAt(file, 0, "the document is empty; a document without rows is written as []")}
+	}
+	if file.Root.Kind != yaml.List {
+		what := file.Root.Kind.String()
+		hint := "; begin each row with a dash: \"- id: …\""
+		if file.Root.Kind == yaml.Map {
+			hint += ", and indent its other fields by two"
+		}
+		return nil, Faults{faultOf(file.Root, "the document is a list of rows, not %s%s", what, hint)}
+	}
+	r := &reader{doc: d}
+	d.rows = r.entries(file.Root)
+	if len(r.faults) > 0 {
+		return nil, r.faults.sorted().bounded()
+	}
+	return d, nil
+}
 
-// Flag is ParseSet of a flag that is no --set: name is shown as the layer's.
-func Flag(name, id string, path []string, value lossless.Value) *Document { return nil }
+// nameID is the id that a row without one would like to have.
+func nameID(name string) string {
+	base := strings.TrimSuffix(name, "/")
+	if i := strings.LastIndexByte(base, '/'); i >= 0 {
+		base = base[i+1:]
+	}
+	base = strings.TrimSuffix(strings.TrimSuffix(base, ".js"), ".ts")
+	id := strings.Trim(strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_') {
+			return r
+		}
+		return '-'
+	}, base), "-")
+	if id == "" {
+		id = "row"
+	}
+	return id[:min(len(id), limits.DocumentID-6)] // there is room for a number behind it
+}
+
+// freeID returns the id with the lowest number behind it that is not taken.
+func freeID(want string, taken func(string) bool) string {
+	id := want
+	for n := 2; taken(id); n++ {
+		id = fmt.Sprintf("%s-%d", want, n)
+	}
+	return id
+}

@@ -66,6 +66,12 @@ func (p *parser) separator(start int) bool {
 		return false
 	case ':':
 		p.fail(p.pos, "a key and its value stand in braces: {key: value}")
+	case '{':
+		if p.src[p.pos-1] == '$' {
+			p.fail(p.pos, "inside of brackets text with ${…} is put in quotes; where it is to be a number, the map is written on lines of its own")
+			return false
+		}
+		fallthrough
 	default:
 		p.fail(p.pos, `here "," or %q is expected; put text that has spaces over several lines, quotes or brackets inside in quotes`, closing(p.src[start]))
 	}

@@ -38,7 +38,7 @@ func spans(t *testing.T, n *Node, from, to int) {
 	}
 	text := n.In.Text[n.Start:n.End]
 	if n.Style == Flow || n.Style == Single || n.Style == Double || n.Style == Plain && !strings.Contains(text, "\n") {
-		again, _, fault := ParseValue(strings.ReplaceAll(text, "\n", " "))
+		again, fault := NewFile(strings.ReplaceAll(text, "\n", " ")).Value(0)
 		switch {
 		case strings.Contains(text, "\n"):
 		case fault != nil && !strings.Contains(text, ": "):

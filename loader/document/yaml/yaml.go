@@ -126,17 +126,22 @@ func (f *File) Line(line int) string {
 	return text
 }
 
-// Parse reads a text. The file is never nil, so that the place of a fault can be
-// shown. The caller bounds the length.
-func Parse(text []byte) (*File, *Fault) {
-	f := &File{Text: string(text)}
-	p := &parser{src: f.Text, file: f}
-	f.lines = append(make([]int, 0, 1+strings.Count(f.Text, "\n")), 0)
-	for i := 0; i < len(f.Text); i++ {
-		if f.Text[i] == '\n' {
+// NewFile returns a file in which nothing is parsed yet.
+func NewFile(text string) *File {
+	f := &File{Text: text, lines: append(make([]int, 0, 1+strings.Count(text, "\n")), 0)}
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\n' {
 			f.lines = append(f.lines, i+1)
 		}
 	}
+	return f
+}
+
+// Parse reads a text. The file is never nil, so that the place of a fault can be
+// shown. The caller bounds the length.
+func Parse(text []byte) (*File, *Fault) {
+	f := NewFile(string(text))
+	p := &parser{src: f.Text, file: f}
 	if p.characters(); p.fault != nil {
 		return f, p.fault
 	}
@@ -148,25 +153,25 @@ func Parse(text []byte) (*File, *Fault) {
 	return f, nil
 }
 
-// ParseValue reads one scalar or flow collection on its own, as it would stand after
-// a key. Offsets are those of the text.
-func ParseValue(text string) (*Node, *File, *Fault) {
-	f := &File{Text: text, lines: []int{0}}
-	p := &parser{src: text, file: f, single: true}
+// Value reads what is behind an offset of a file's text as one value: a scalar or a
+// flow collection on one line, as it would stand after a key.
+func (f *File) Value(offset int) (*Node, *Fault) {
+	p := &parser{src: f.Text, pos: offset, file: f, single: true}
 	p.characters()
-	if i := strings.IndexByte(text, '\n'); i >= 0 {
+	if i := strings.IndexByte(f.Text, '\n'); i >= 0 {
 		p.fail(i, "a value here has one line")
 	}
-	if p.fault == nil {
-		p.spaces()
-		if p.pos == len(text) {
-			f.Root = p.missing(p.pos)
-		} else if f.Root = p.inline(-1); p.fault == nil {
-			p.endLine()
-		}
+	if p.fault != nil {
+		return nil, p.fault
+	}
+	var n *Node
+	if p.spaces(); p.pos == len(f.Text) {
+		n = p.missing(p.pos)
+	} else if n = p.inline(-1); p.fault == nil {
+		p.endLine()
 	}
 	if p.fault != nil {
-		return nil, f, p.fault
+		return nil, p.fault
 	}
-	return f.Root, f, nil
+	return n, nil
 }
