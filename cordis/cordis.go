@@ -79,10 +79,15 @@
 package cordis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"runtime/debug"
+	"slices"
+	"sync"
 )
 
 // Sentinel errors; compare with errors.Is.
@@ -120,6 +125,8 @@ type InactiveError struct {
 	Fiber string // the fiber's name
 	ID    uint64
 	State State
+	// Replaced says that a stage's commit has replaced the fiber.
+	Replaced bool
 }
 
 // Code is the stable code of the error.
@@ -127,7 +134,11 @@ func (e *InactiveError) Code() string { return "INACTIVE_EFFECT" }
 
 // Error tells what was refused, by which fiber, and in which state it is.
 func (e *InactiveError) Error() string {
-	return fmt.Sprintf("cannot %s on inactive context: fiber %q (#%d) is %s", e.Doing, e.Fiber, e.ID, e.State)
+	text := fmt.Sprintf("cannot %s on inactive context: fiber %q (#%d) is %s", e.Doing, e.Fiber, e.ID, e.State)
+	if e.Replaced {
+		text += ", and was replaced"
+	}
+	return text
 }
 
 // Is makes errors.Is(err, ErrInactive) true.
@@ -279,8 +290,13 @@ func (c *Context) Isolate(name string, realm *Realm) *Context {
 // Overlay derives a context on which every service name that no Go package
 // declares is provided in realm, and looked up there first and then further
 // outward: of several that are provided the nearest is seen. Dependents follow
-// when a nearer one comes or goes.
+// when a nearer one comes or goes. Provided means that the owner is ACTIVE. A name
+// that Isolate names nearer, or further out, is seen in that realm and not beyond;
+// nil stands for a fresh private realm.
 func (c *Context) Overlay(realm *Realm) *Context {
+	if realm == nil {
+		realm = &Realm{}
+	}
 	d := *c
 	d.isolations = &isolation{"", realm, c.isolations}
 	return &d
@@ -320,19 +336,27 @@ func (c *Context) keys(name string) []key {
 	return append(out, key{name, nil})
 }
 
-// find gives the service that c sees under name, whatever its owner's state; nil
-// where there is none.
-func (c *Context) find(name string) *impl {
-	s := c.fiber.staged()
+// find gives the service that c sees under name, or nil: the nearest that stands,
+// or with active set the nearest whose owner is ACTIVE.
+func (c *Context) find(name string, active bool) *impl {
+	s := c.fiber.stage.Load()
 	for i := c.isolations; i != nil; i = i.up {
 		if !i.covers(name) {
 			continue
 		}
-		if im := c.fiber.rt.at(s, key{name, i.realm}); im != nil || i.name != "" {
+		im := c.fiber.rt.at(s, key{name, i.realm})
+		switch {
+		case im != nil && (!active || im.available()):
 			return im
+		case i.name != "":
+			return nil
 		}
 	}
-	return c.fiber.rt.at(s, key{name, nil})
+	im := c.fiber.rt.at(s, key{name, nil})
+	if active && !im.available() {
+		return nil
+	}
+	return im
 }
 
 // Intercept derives a context that carries config for the service name. The
@@ -357,3 +381,106 @@ func (c *Context) Interceptions(name string) []any {
 	}
 	return out
 }
+
+// ServiceDecl is a declared service. Its name is reserved: see [LookupService].
+type ServiceDecl struct {
+	Name string
+	Type reflect.Type // of the values
+	// Plugin is the interface through which mounted plugins use the service;
+	// nil: they may not inject it.
+	Plugin reflect.Type
+	// Bind gives what implements Plugin for the plugin of a context; nil where
+	// the plugins' side of the service is built elsewhere.
+	Bind func(value any, c *Context) any
+}
+
+// Injectable tells whether mounted plugins may inject the service.
+func (d ServiceDecl) Injectable() bool { return d.Plugin != nil }
+
+// ServiceOption configures a declaration.
+type ServiceOption func(*ServiceDecl)
+
+// PluginInterface lets mounted plugins inject a service of values S and use it
+// as a P, an interface type; the default is not. bind gives the P of one plugin:
+// what its methods start or register is to be an effect of c's fiber. A nil bind
+// says that the plugins' side is built elsewhere, and P only describes it.
+func PluginInterface[S, P any](bind func(v S, c *Context) P) ServiceOption {
+	return func(d *ServiceDecl) {
+		if d.Type != reflect.TypeFor[S]() || reflect.TypeFor[P]().Kind() != reflect.Interface {
+			panic(fmt.Sprintf("cordis: declare service %q: its plugin interface is for values %v and an interface, not for %v and %v",
+				d.Name, d.Type, reflect.TypeFor[S](), reflect.TypeFor[P]()))
+		}
+		d.Plugin = reflect.TypeFor[P]()
+		if bind != nil {
+			d.Bind = func(value any, c *Context) any { return bind(value.(S), c) }
+		}
+	}
+}
+
+var declared = struct {
+	sync.RWMutex
+	services map[string]ServiceDecl
+	events   map[string]Event
+}{services: map[string]ServiceDecl{}, events: map[string]Event{}}
+
+// Service is the typed key of a service. Make one with NewService.
+type Service[T any] struct{ name string }
+
+// NewService declares a service and reserves its name in the process. It is for
+// package variables: an empty name, or one declared before, panics.
+func NewService[T any](name string, opts ...ServiceOption) Service[T] {
+	d := ServiceDecl{Name: name, Type: reflect.TypeFor[T]()}
+	for _, o := range opts {
+		o(&d)
+	}
+	declared.Lock()
+	defer declared.Unlock()
+	if _, dup := declared.services[name]; dup || name == "" {
+		panic(fmt.Sprintf("cordis: declare service %q: the name is empty or was declared before", name))
+	}
+	declared.services[name] = d
+	return Service[T]{name}
+}
+
+// LookupService gives the declaration of a name. A name that is declared is
+// reserved for the host, whether or not it is provided now.
+func LookupService(name string) (ServiceDecl, bool) {
+	declared.RLock()
+	defer declared.RUnlock()
+	d, ok := declared.services[name]
+	return d, ok
+}
+
+// Services gives all declarations, sorted by name.
+func Services() []ServiceDecl {
+	declared.RLock()
+	defer declared.RUnlock()
+	return slices.SortedFunc(maps.Values(declared.services), func(a, b ServiceDecl) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+}
+
+// Name gives the declared name.
+func (s Service[T]) Name() string { return s.name }
+
+// Provide is Context.Provide with a typed value.
+func (s Service[T]) Provide(c *Context, v T, opts ...ProvideOption) (*Handle, error) {
+	return c.Provide(s.name, v, opts...)
+}
+
+// Get is Context.Get with a typed value.
+func (s Service[T]) Get(c *Context) (T, bool) {
+	v, ok := c.Get(s.name)
+	t, _ := v.(T)
+	return t, ok
+}
+
+// Use is Context.Use with a typed value.
+func (s Service[T]) Use(c *Context) (T, error) {
+	v, err := c.Use(s.name)
+	t, _ := v.(T)
+	return t, err
+}
+
+// Set is Context.Set with a typed value.
+func (s Service[T]) Set(c *Context, v T) error { return c.Set(s.name, v) }

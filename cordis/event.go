@@ -111,10 +111,11 @@ func Events() []Event {
 type listener struct {
 	handle     Handle
 	ctx        *Context
-	fn         any // of the event's type
-	list       *list
+	fn         any   // of the event's type
+	list       *list // guarded by Runtime.mu
 	global     bool
 	once       bool
+	prepended  bool
 	off        atomic.Bool
 	prev, next *listener
 }
@@ -141,13 +142,17 @@ func (l *list) snapshot() []*listener {
 	return s
 }
 
-func (l *list) add(n *listener, prepend bool) {
+func (l *list) add(n *listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.link(n)
+}
+
+func (l *list) link(n *listener) {
 	switch {
 	case l.first == nil:
 		l.first, l.last = n, n
-	case prepend:
+	case n.prepended:
 		n.next, l.first.prev = l.first, n
 		l.first = n
 	default:
@@ -157,12 +162,49 @@ func (l *list) add(n *listener, prepend bool) {
 	l.snap.Store(nil)
 }
 
+// trade moves what replaced fibers have in l into gone, and takes over what a stage
+// has in came, as if it were registered now, in one step for who dispatches. Only
+// the caller, who holds Runtime.mu, uses the other two.
+func (l *list) trade(came, gone *list) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	move := func(n *listener, to *list) {
+		n.list.unlink(n)
+		n.list = to
+		to.link(n)
+	}
+	for n := l.first; n != nil; {
+		next := n.next
+		if n.handle.fiber.retired() {
+			move(n, gone)
+		}
+		n = next
+	}
+	if came == nil {
+		return
+	}
+	for n := came.last; n != nil; { // the first that was put before others is behind them
+		prev := n.prev
+		if n.prepended {
+			move(n, l)
+		}
+		n = prev
+	}
+	for came.first != nil {
+		move(came.first, l)
+	}
+}
+
 // undo takes n out of its list.
 func (n *listener) undo() {
 	n.off.Store(true)
 	l := n.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.unlink(n)
+}
+
+func (l *list) unlink(n *listener) {
 	if n.prev == nil {
 		l.first = n.next
 	} else {
@@ -230,21 +272,22 @@ func (e *event) listen(c *Context, fn any, opts []ListenOption) (*Handle, error)
 			return h, nil
 		}
 	}
-	n := &listener{ctx: c, fn: fn, list: r.list(e), global: o.global, once: o.once}
+	n := &listener{ctx: c, fn: fn, global: o.global, once: o.once, prepended: o.prepend}
 	n.handle = Handle{site: site{c.fiber, e.label}, inverse: n}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := c.fiber.accepts("create effect"); err != nil {
 		return nil, err
 	}
+	if s := c.fiber.stage.Load(); s != nil {
+		n.list = s.list(e)
+	} else {
+		n.list = r.list(e)
+	}
 	c.fiber.list(&n.handle)
-	n.list.add(n, o.prepend)
+	n.list.add(n)
 	return &n.handle, nil
 }
-
-// hidden tells whether the listener is of a stage that is not committed, or of a
-// fiber that was replaced.
-func (n *listener) hidden() bool { return n.handle.fiber.Hidden() }
 
 // consume removes a once-listener; it is true for one caller only.
 func (n *listener) consume() bool {
@@ -306,7 +349,7 @@ func (e *event) observed(c *Context) bool {
 
 // enter makes the tracked call of n, or gives nil if n is not to be called.
 func (d *dispatch) enter(n *listener) *frame {
-	if n.off.Load() || n.hidden() || d.filter != nil && !n.global && !d.filter(n.ctx) {
+	if n.off.Load() || d.filter != nil && !n.global && !d.filter(n.ctx) {
 		return nil
 	}
 	if len(d.frames) == 0 {
@@ -330,7 +373,7 @@ func (d *dispatch) enter(n *listener) *frame {
 func (d *dispatch) next(n *listener) bool {
 	last := d.cur
 	d.cur = nil
-	if last != nil && d.filter == nil && !n.once && !n.off.Load() && !n.hidden() && len(d.frames) > 0 && last.at.fiber == n.handle.fiber {
+	if last != nil && d.filter == nil && !n.once && !n.off.Load() && len(d.frames) > 0 && last.at.fiber == n.handle.fiber {
 		fr := &d.frames[0]
 		fr.in, fr.at = d.entry, &n.handle.site
 		if n.handle.fiber.calls.replace(last, fr) {

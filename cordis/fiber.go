@@ -93,8 +93,7 @@ type Fiber struct {
 	run0   run                 // storage of the first run
 	calls  calls
 	inject atomic.Pointer[[]Dependency] // nil: none; without duplicates
-	stage  *Stage                       // in which it was mounted; nil: none
-	goner  atomic.Pointer[Stage]        // by which it is replaced; nil: none
+	stage  atomic.Pointer[Stage]        // that holds back what it registers; nil: none
 
 	// What transitions are decided from; Runtime.mu guards all that follows.
 	config             any
@@ -157,9 +156,12 @@ func (c *Context) Mount(p *Plugin, config any) (*Fiber, error) {
 		r.mu.Unlock()
 		return nil, err
 	}
+	if err := f.enterStage(); err != nil {
+		r.mu.Unlock()
+		return nil, err
+	}
 	r.lastID++
 	f.id = r.lastID
-	f.enterStage()
 	parent.list(&f.handle)
 	r.register(f)
 	if observed {
@@ -399,7 +401,7 @@ func (f *Fiber) RequestDispose() {
 // cleared error, and then waits like Await.
 func (f *Fiber) Restart(ctx context.Context) error {
 	f.rt.mu.Lock()
-	if f.disposed {
+	if f.disposed || f.retired() {
 		f.rt.mu.Unlock()
 		return f.inactive("restart")
 	}
@@ -419,7 +421,7 @@ func (f *Fiber) Update(ctx context.Context, config any) error {
 		return fmt.Errorf("%w: the root fiber has no configuration", ErrArgument)
 	}
 	f.rt.mu.Lock()
-	disposed := f.disposed
+	disposed := f.disposed || f.retired()
 	f.rt.mu.Unlock()
 	if disposed {
 		return f.inactive("update")
@@ -433,7 +435,7 @@ func (f *Fiber) Update(ctx context.Context, config any) error {
 	_, err = Updating.Run(ctx, &f.ctx, Update{Fiber: f, Config: valid}, func(context.Context, Update) (struct{}, error) {
 		f.rt.mu.Lock()
 		defer f.rt.mu.Unlock()
-		if f.disposed {
+		if f.disposed || f.retired() {
 			return struct{}{}, f.inactive("update")
 		}
 		f.config = valid
@@ -452,7 +454,7 @@ func (f *Fiber) Update(ctx context.Context, config any) error {
 
 // inactive makes the refusal of an inactive fiber.
 func (f *Fiber) inactive(doing string) error {
-	return &InactiveError{Doing: doing, Fiber: f.name, ID: f.id, State: f.State()}
+	return &InactiveError{Doing: doing, Fiber: f.name, ID: f.id, State: f.State(), Replaced: f.retired()}
 }
 
 // report logs an error of the fiber's code on its logger.

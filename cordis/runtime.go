@@ -277,8 +277,8 @@ func (f *Fiber) Waiting() Waiting {
 func (f *Fiber) lacks() []Dependency {
 	var out []Dependency
 	for _, d := range f.injected() {
-		im := f.ctx.find(d.Name)
-		if !d.Optional && (!im.available() || im.check != nil && !f.verdicts[im]) {
+		im := f.ctx.find(d.Name, true)
+		if !d.Optional && (im == nil || im.check != nil && !f.verdicts[im]) {
 			out = append(out, d)
 		}
 	}
@@ -288,9 +288,9 @@ func (f *Fiber) lacks() []Dependency {
 // reason tells why f cannot have the service name.
 func (f *Fiber) reason(name string) string {
 	realm := f.ctx.realm(name)
-	im := f.ctx.find(name)
-	if im != nil && im.owner.replaced() {
-		return fmt.Sprintf("its provider %q (#%d) was replaced", im.owner.name, im.owner.id)
+	im := f.ctx.find(name, true)
+	if im == nil {
+		im = f.ctx.find(name, false)
 	}
 	if im != nil && im.owner.State() != Active {
 		return fmt.Sprintf("its provider %q (#%d) is %s", im.owner.name, im.owner.id, im.owner.State())
@@ -300,6 +300,9 @@ func (f *Fiber) reason(name string) string {
 	}
 	all := f.rt.root.descendants(nil)
 	for _, g := range all {
+		if g.Hidden() && g.stage.Load() != f.stage.Load() {
+			continue
+		}
 		if g.offers(key{name, realm}) && g != f {
 			return fmt.Sprintf("not provided; %q (#%d), which provides it, is %s", g.name, g.id, g.State())
 		}

@@ -7,112 +7,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
-
-// ServiceDecl is a declared service. Its name is reserved: see [LookupService].
-type ServiceDecl struct {
-	Name string
-	Type reflect.Type // of the values
-	// Plugin is the interface through which mounted plugins use the service;
-	// nil: they may not inject it.
-	Plugin reflect.Type
-	// Bind gives what implements Plugin for the plugin of a context; nil where
-	// the plugins' side of the service is built elsewhere.
-	Bind func(value any, c *Context) any
-}
-
-// Injectable tells whether mounted plugins may inject the service.
-func (d ServiceDecl) Injectable() bool { return d.Plugin != nil }
-
-// ServiceOption configures a declaration.
-type ServiceOption func(*ServiceDecl)
-
-// PluginInterface lets mounted plugins inject a service of values S and use it
-// as a P, an interface type; the default is not. bind gives the P of one plugin:
-// what its methods start or register is to be an effect of c's fiber. A nil bind
-// says that the plugins' side is built elsewhere, and P only describes it.
-func PluginInterface[S, P any](bind func(v S, c *Context) P) ServiceOption {
-	return func(d *ServiceDecl) {
-		if d.Type != reflect.TypeFor[S]() || reflect.TypeFor[P]().Kind() != reflect.Interface {
-			panic(fmt.Sprintf("cordis: declare service %q: its plugin interface is for values %v and an interface, not for %v and %v",
-				d.Name, d.Type, reflect.TypeFor[S](), reflect.TypeFor[P]()))
-		}
-		d.Plugin = reflect.TypeFor[P]()
-		if bind != nil {
-			d.Bind = func(value any, c *Context) any { return bind(value.(S), c) }
-		}
-	}
-}
-
-var declared = struct {
-	sync.RWMutex
-	services map[string]ServiceDecl
-	events   map[string]Event
-}{services: map[string]ServiceDecl{}, events: map[string]Event{}}
-
-// Service is the typed key of a service. Make one with NewService.
-type Service[T any] struct{ name string }
-
-// NewService declares a service and reserves its name in the process. It is for
-// package variables: an empty name, or one declared before, panics.
-func NewService[T any](name string, opts ...ServiceOption) Service[T] {
-	d := ServiceDecl{Name: name, Type: reflect.TypeFor[T]()}
-	for _, o := range opts {
-		o(&d)
-	}
-	declared.Lock()
-	defer declared.Unlock()
-	if _, dup := declared.services[name]; dup || name == "" {
-		panic(fmt.Sprintf("cordis: declare service %q: the name is empty or was declared before", name))
-	}
-	declared.services[name] = d
-	return Service[T]{name}
-}
-
-// LookupService gives the declaration of a name. A name that is declared is
-// reserved for the host, whether or not it is provided now.
-func LookupService(name string) (ServiceDecl, bool) {
-	declared.RLock()
-	defer declared.RUnlock()
-	d, ok := declared.services[name]
-	return d, ok
-}
-
-// Services gives all declarations, sorted by name.
-func Services() []ServiceDecl {
-	declared.RLock()
-	defer declared.RUnlock()
-	return slices.SortedFunc(maps.Values(declared.services), func(a, b ServiceDecl) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
-}
-
-// Name gives the declared name.
-func (s Service[T]) Name() string { return s.name }
-
-// Provide is Context.Provide with a typed value.
-func (s Service[T]) Provide(c *Context, v T, opts ...ProvideOption) (*Handle, error) {
-	return c.Provide(s.name, v, opts...)
-}
-
-// Get is Context.Get with a typed value.
-func (s Service[T]) Get(c *Context) (T, bool) {
-	v, ok := c.Get(s.name)
-	t, _ := v.(T)
-	return t, ok
-}
-
-// Use is Context.Use with a typed value.
-func (s Service[T]) Use(c *Context) (T, error) {
-	v, err := c.Use(s.name)
-	t, _ := v.(T)
-	return t, err
-}
-
-// Set is Context.Set with a typed value.
-func (s Service[T]) Set(c *Context, v T) error { return c.Set(s.name, v) }
 
 // key is where a service is stored: its name, in a realm.
 type key struct {
@@ -163,16 +59,17 @@ func (c *Context) Provide(name string, v any, opts ...ProvideOption) (*Handle, e
 	for _, o := range opts {
 		o(im)
 	}
-	s := f.staged()
-	if had := r.lookup(im.key()); had != nil && s != nil {
-		s.Takes(had.owner) // asks, without the lock
+	if s := f.stage.Load(); s != nil {
+		if had := r.lookup(im.key()); had != nil {
+			s.Takes(had.owner) // asks, without the lock
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := f.accepts("create effect"); err != nil {
 		return nil, err
 	}
-	if err := r.place(im, f.staged()); err != nil {
+	if err := r.place(im); err != nil {
 		return nil, err
 	}
 	r.lastImpl++
@@ -247,7 +144,7 @@ func (r *Runtime) dependents(k key) []*Fiber {
 // came, went or is to be looked at again. Runtime.mu is held.
 func (r *Runtime) changed(k key, im *impl, present bool) {
 	r.refresh(k)
-	if r.listening(&ServiceChanged.event) {
+	if r.listening(&ServiceChanged.event) && !im.owner.Hidden() {
 		im.owner.announce(k, present)
 	}
 }
@@ -288,6 +185,10 @@ func (f *Fiber) refresh() {
 	if ready == f.ready && slices.Equal(deps, f.deps) {
 		return
 	}
+	if f.up && f.retired() { // it does not run again
+		f.requestDispose()
+		return
+	}
 	f.ready, f.deps = ready, deps
 	f.gen++
 	f.touch()
@@ -299,8 +200,8 @@ func (f *Fiber) refresh() {
 // resolve gives the service that f would be started with, or nil. One whose
 // check has not been asked yet counts as missing, and will be asked.
 func (f *Fiber) resolve(name string) *impl {
-	im := f.ctx.find(name)
-	if !im.available() {
+	im := f.ctx.find(name, true)
+	if im == nil {
 		return nil
 	}
 	if im.check != nil {
@@ -321,7 +222,7 @@ func (f *Fiber) ask() {
 	f.recheck = false
 	var asked []*impl
 	for _, d := range f.injected() {
-		im := f.ctx.find(d.Name)
+		im := f.ctx.find(d.Name, true)
 		if im != nil && im.check != nil && !d.Optional {
 			asked = append(asked, im)
 		}
@@ -360,7 +261,64 @@ func (r *Runtime) lookup(k key) *impl {
 
 // available tells whether dependents can be started with the service.
 func (im *impl) available() bool {
-	return im != nil && im.owner.State() == Active && !im.owner.replaced()
+	return im != nil && im.owner.State() == Active
+}
+
+// at gives what is provided under k, as the fibers of the stage s see it, or those
+// of none.
+func (r *Runtime) at(s *Stage, k key) *impl {
+	if s == nil {
+		return r.lookup(k)
+	}
+	if v, ok := s.held.Load(k); ok {
+		return v.(*impl)
+	}
+	if im := r.lookup(k); im != nil && !s.Replaces(im.owner) {
+		return im
+	}
+	return nil
+}
+
+// place stores a new service, or holds it in the stage of its owner. Runtime.mu is
+// held.
+func (r *Runtime) place(im *impl) error {
+	k, s := im.key(), im.owner.stage.Load()
+	by, had := r.reserved[k], r.lookup(k)
+	if s != nil {
+		if v, dup := s.held.Load(k); dup {
+			by, had = nil, v.(*impl)
+		} else if s.Over() || had != nil && s.Replaces(had.owner) {
+			had = nil
+		}
+	}
+	switch {
+	case by != nil && (s == nil && !by.Replaces(im.owner) || s != nil && !s.Over()):
+		return tagged(ErrDuplicate, "service %q is just being replaced by another change; try again when that has ended", k.name)
+	case had != nil:
+		return tagged(ErrDuplicate, "service %q has been registered at <%s>", k.name, had.owner.name)
+	case s == nil:
+		r.store.Store(k, im)
+		return nil
+	}
+	s.held.Store(k, im)
+	if !s.Over() {
+		r.reserved[k] = s
+	}
+	return nil
+}
+
+// displace takes a service out of the store, and tells whether it was in there; one
+// that a stage holds is taken out of that. Runtime.mu is held.
+func (r *Runtime) displace(im *impl) (stood bool) {
+	k := im.key()
+	if s := im.owner.stage.Load(); s != nil && s.held.CompareAndDelete(k, im) {
+		if r.reserved[k] == s {
+			delete(r.reserved, k)
+		}
+		r.refresh(k)
+		return false
+	}
+	return r.store.CompareAndDelete(k, im)
 }
 
 // Notify has the named services looked at again, in c's realms: checks are
@@ -382,7 +340,7 @@ func (c *Context) Notify(names ...string) []*Fiber {
 				d.recheck = true
 				d.schedule()
 			}
-			if r.listening(&ServiceChanged.event) {
+			if r.listening(&ServiceChanged.event) && !c.fiber.Hidden() {
 				c.fiber.announce(k, r.lookup(k).available())
 			}
 		}
@@ -395,19 +353,19 @@ func (c *Context) Notify(names ...string) []*Fiber {
 // ACTIVE. It needs no injection, and never fails; nothing tells the caller when
 // the service goes.
 func (c *Context) Get(name string) (any, bool) {
-	im := c.find(name)
-	for !im.available() {
-		was := im
-		if im = c.find(name); im == was { // else it was replaced meanwhile
+	for {
+		if im := c.find(name, true); im != nil {
+			return *im.value.Load(), true
+		}
+		if !c.find(name, false).available() { // else it was replaced in between
 			return nil, false
 		}
 	}
-	return *im.value.Load(), true
 }
 
 // Peek is Get in whatever state the owner is.
 func (c *Context) Peek(name string) (any, bool) {
-	im := c.find(name)
+	im := c.find(name, false)
 	if im == nil {
 		return nil, false
 	}
@@ -423,7 +381,7 @@ func (c *Context) Peek(name string) (any, bool) {
 // ErrMissing if it is optional, or read by the root, and not there.
 func (c *Context) Use(name string) (any, error) {
 	realm := c.realm(name)
-	im := c.find(name)
+	im := c.find(name, false)
 	if c.fiber.parent == nil {
 		if im == nil {
 			return nil, fmt.Errorf("use service %q: %w", name, ErrMissing)
@@ -469,7 +427,7 @@ func (c *Context) Set(name string, v any) error {
 	if err := checkValue(name, v); err != nil {
 		return fmt.Errorf("set service %q: %w", name, err)
 	}
-	im := c.find(name)
+	im := c.find(name, false)
 	switch {
 	case im == nil:
 		return tagged(ErrMissing, "cannot set property %q without provide", name)
