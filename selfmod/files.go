@@ -6,6 +6,8 @@ import (
 	"path"
 
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/loader"
 	"github.com/dsh-go/dsh/selfmod/mount"
 	"github.com/dsh-go/dsh/tool"
 )
@@ -30,18 +32,28 @@ func (t *toolset) file(name string, scope *tool.Scope) *mount.Mount {
 	return found
 }
 
-// reportPlugin is everything about one plugin file.
+// reportPlugin is everything about one plugin file, or about one row.
 func (t *toolset) reportPlugin(name string, scope *tool.Scope) (string, error) {
 	if m := t.file(name, scope); m != nil {
 		return t.reportMount(m), nil
 	}
-	text := fmt.Sprintf("there is no plugin file %q", plain.Name(name))
-	var known []string
+	if r, ok := t.row(name, scope); ok {
+		text := fmt.Sprintf("## Row %s\n%s", plain.Name(r.ID), rowLine(r, limits.ErrorText))
+		if m := t.file(r.Name, scope); m != nil {
+			text += "\n\n" + t.reportMount(m)
+		}
+		return text, nil
+	}
+	text := fmt.Sprintf("there is no plugin file or row %q", plain.Name(name))
+	var known, loaded []string
 	for _, m := range t.files(scope) {
-		known = append(known, plain.Name(m.ID))
+		loaded = append(loaded, plain.Name(m.ID))
 	}
-	if len(known) > 0 {
-		return "", fmt.Errorf("%s; there are: %s", text, listed(known, shownNames))
+	known = append(known, loaded...)
+	if c, ok := loader.Service.Get(t.ctx); ok {
+		for _, r := range c.Rows(scope) {
+			known = append(known, plain.Name(r.ID))
+		}
 	}
-	return "", fmt.Errorf("%s: none is loaded. Only plugin files are shown one by one; all plugins are listed without name", text)
+	return "", fmt.Errorf("%s%s; plugin files that are loaded: %s", text, didYouMean(name, known), orNone(loaded))
 }

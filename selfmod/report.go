@@ -80,6 +80,8 @@ func (t *toolset) plugins(scope *tool.Scope) section {
 	for _, m := range t.files(scope) {
 		files[m.Fiber()] = m
 	}
+	rows, notices := t.rows(scope)
+	s.notes = notices
 	for _, f := range t.ctx.Runtime().Fibers() {
 		if f.Parent() == nil {
 			continue // the root is no plugin
@@ -91,6 +93,7 @@ func (t *toolset) plugins(scope *tool.Scope) section {
 		s.lines = append(s.lines, line)
 	}
 	slices.SortFunc(s.lines, cmp.Compare[string])
+	s.lines = append(rows, s.lines...)
 	return s
 }
 

@@ -96,6 +96,9 @@ func (t *toolset) notUnmounted(id string, scope *tool.Scope, err error) error {
 		path := plain.Name(m.ID)
 		return fmt.Errorf("%s is a plugin file, %s, and no temporary Plugin: cordis_unmount cannot remove it. To change it, edit that file: what is saved is live by itself. To disable it, set disabled: true on its row in cordis.yml, or run dsh plugin disable", plain.Name(id), path)
 	}
+	if r, ok := t.row(id, scope); ok {
+		return fmt.Errorf("%s is a row of the composition, %s (%s:%d), and no temporary Plugin: cordis_unmount cannot remove it. To disable it, set disabled: true on that row", plain.Name(id), plain.Name(r.Name), plain.Line(r.Layer, limits.Name), r.Line)
+	}
 	if called := t.called(id); called != "" {
 		return fmt.Errorf("%w%s", err, called)
 	}
