@@ -273,7 +273,13 @@ func (m *Mount) broke(why error) error {
 	return m.set.cfg.Broke(m.code, errors.New(plain.Line(why.Error(), limits.SourceLine)))
 }
 
-func configOf(wire.Loaded) json.RawMessage { return nil }
+// configOf is what a module exports as its Config; nil for nothing.
+func configOf(l wire.Loaded) json.RawMessage {
+	if l.Config == "" {
+		return nil
+	}
+	return json.RawMessage(l.Config)
+}
 
 // Ended says whether a plugin file's machine has been given up, with its fiber or by
 // Discard.

@@ -120,6 +120,9 @@ func untouched(err error) error {
 
 // spec is what the sandbox loads; with live, apply may begin as the first run.
 func (m *Mount) spec(live string) sandbox.Spec {
+	if m.code != nil {
+		return sandbox.Spec{ID: m.label(), File: m.code.Path, Entry: m.code.Entry, Files: m.code.Files, Run: 1}
+	}
 	return sandbox.Spec{ID: m.label(), File: "cordis-mount-" + m.ID + ".js", Source: m.Source, Run: 1, Live: live}
 }
 
@@ -192,7 +195,10 @@ func (m *Mount) apply(c *cordis.Context, _ any) error {
 	if err := r.followOptional(); err != nil {
 		return err
 	}
-	if err := vm.Apply(c.Context(), r.id, r.bindings()); err != nil {
+	m.mu.Lock()
+	config := m.config
+	m.mu.Unlock()
+	if err := vm.Apply(c.Context(), r.id, r.bindings(), config); err != nil {
 		return err
 	}
 	r.catchUp()

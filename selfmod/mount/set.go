@@ -132,11 +132,8 @@ func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
 // end remembers the temporary plugins that end with the Set.
 func (s *Set) end(ctx context.Context) error {
 	for _, m := range s.List() {
-		if m.code != nil {
-			m.ending.Store(true) // its machine goes with the sandbox
-			continue
-		}
-		if m.ending.Load() { // an unmount under way says itself what became of it
+		// Its machine goes with the sandbox, which is nothing to tell of.
+		if m.ending.Swap(true) || m.code != nil { // an unmount under way says itself what became of it
 			continue
 		}
 		m.guard(nil)

@@ -220,3 +220,36 @@ func TestNeedsAnAgent(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEnded: a toolset that is reloaded in a session is told, once; one that ends with
+// its agent is what a resumed session tells of.
+func TestEnded(t *testing.T) {
+	k := agenttest.New(t)
+	k.Script("steps:\n" + mounting("one", "two") + said + said + mounting("three") + said + said)
+	memory := mount.NewMemory()
+	toolset := selfmod.Plugin(selfmod.Config{Worker: os.Getenv("DSH_TEST_WORKER"), MemoryMB: 16, Memory: memory})
+	a := k.Start(agent.Options{Plugins: []*cordis.Plugin{notice.Plugin(), toolset}})
+	run(k, a, "first")
+	for _, f := range k.Root.Runtime().Fibers() {
+		if f.Plugin() == toolset {
+			if _, err := f.Dispose(k.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f, err := a.Context().Mount(toolset, nil)
+	if err == nil {
+		err = f.Await(k.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(k, a, "second")
+	const told = "second: The toolset of the temporary Plugins was reloaded, reconfigured or disabled, and they ended with it, with their tools, services, listeners and state: dyn-1 (one), dyn-2 (two). "
+	same(t, a.Session(), told)
+	run(k, a, "third")
+	same(t, a.Session(), told)
+	a = again(k, a)
+	run(k, a, "fourth")
+	same(t, a.Session(), told, "fourth: This session goes on in a new runtime. The temporary Plugins of before are gone, with their tools, services, listeners and state: dyn-3 (three). ")
+}
