@@ -99,3 +99,9 @@ func (o *LayerOptions) Composed(ctx context.Context, root *cordis.Context, messa
 	}
 	return made, err
 }
+
+// AddConfig adds files as --config does.
+func (o *LayerOptions) AddConfig(names ...string) { o.config = append(o.config, names...) }
+
+// TrustsProject says whether --trust-project is given.
+func (o *LayerOptions) TrustsProject() bool { return o.trustProject }
