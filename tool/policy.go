@@ -30,7 +30,7 @@ func (r *Registry) Restrict(c *cordis.Context, f Filter) (*cordis.Handle, error)
 	if f.Allow == nil && len(f.Deny) == 0 {
 		return nil, errors.New("restrict tools: the filter is empty; name tools to allow or to deny")
 	}
-	x := &restriction{}
+	x := &restriction{fiber: c.Fiber()}
 	for _, name := range slices.Concat(f.Allow, f.Deny) {
 		if err := r.checkGlobal(name, s); err != nil {
 			return nil, err
@@ -171,30 +171,53 @@ type Policy func(ctx context.Context, exec *Exec, d Decision) (Decision, error)
 
 type policy struct {
 	decide Policy
-	owner  string
+	fiber  *cordis.Fiber
 }
 
 // SetPolicy makes p the registry's policy for the life of c's fiber. There is
-// one at a time; the error for a second names the owner of the first.
+// one at a time; the error for a second names the owner of the first. A fiber of a
+// stage may set one beside that of a fiber that the stage takes.
 func (r *Registry) SetPolicy(c *cordis.Context, p Policy) (*cordis.Handle, error) {
 	if p == nil {
 		return nil, errors.New("set tool policy: the function is nil")
 	}
-	next := &policy{decide: p, owner: c.Fiber().Name()}
+	next := &policy{decide: p, fiber: c.Fiber()}
 	return c.Effect("tools.setPolicy()", func(setup *cordis.Setup) error {
-		if !r.policy.CompareAndSwap(nil, next) {
-			owner := "another plugin"
-			if held := r.policy.Load(); held != nil {
-				owner = held.owner
+		if stage := cordis.StageOf(c); stage != nil {
+			for _, had := range load(&r.policies) {
+				stage.Takes(had.fiber) // asks, without the lock
 			}
-			return fmt.Errorf("set tool policy: there is one already, set by %s", owner)
 		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		stage := cordis.StageOf(c)
+		for _, had := range load(&r.policies) {
+			other := cordis.StageOf(had.fiber.Context())
+			switch {
+			case other != nil && (other.Over() || other.Replaces(next.fiber)):
+			case stage == nil || !stage.Over() && !stage.Replaces(had.fiber):
+				return fmt.Errorf("set tool policy: there is one already, set by %s", had.fiber.Name())
+			}
+		}
+		replace(&r.policies, append(slices.Clip(load(&r.policies)), next))
 		setup.Collect(func(context.Context) error {
-			r.policy.CompareAndSwap(next, nil)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			replace(&r.policies, remove(load(&r.policies), next))
 			return nil
 		})
 		return nil
 	})
+}
+
+// standingPolicy returns the policy that decides now: the newest that no stage hides.
+func (r *Registry) standingPolicy() *policy {
+	for _, p := range slices.Backward(load(&r.policies)) {
+		if !p.fiber.Hidden() {
+			return p
+		}
+	}
+	return nil
 }
 
 // ApprovalOutcome is what became of a request for approval.
@@ -265,7 +288,7 @@ func (r *Registry) decide(ctx context.Context, e *Exec) (denial, err error) {
 			return deniedBy(e, reason), nil
 		}
 	}
-	if p := r.policy.Load(); p != nil {
+	if p := r.standingPolicy(); p != nil {
 		d = Stricter(d, p.run(ctx, e, d))
 	}
 	switch d.Kind {
@@ -290,7 +313,7 @@ func (r *Registry) preExecute(ctx context.Context, e *Exec) (d Decision, err err
 
 func (p *policy) run(ctx context.Context, e *Exec, d Decision) (result Decision) {
 	deny := func(err error) Decision {
-		return Deny(fmt.Sprintf("tool %q was denied: the policy of %s failed: %s", e.Name, p.owner, errorText(err)))
+		return Deny(fmt.Sprintf("tool %q was denied: the policy of %s failed: %s", e.Name, p.fiber.Name(), errorText(err)))
 	}
 	defer func() {
 		if v := recover(); v != nil {

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"weak"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -69,16 +67,22 @@ func Plugin() *cordis.Plugin {
 type Registry struct {
 	ctx *cordis.Context
 
-	layers  sync.Map                  // *Scope to *layer; the global layer has the nil scope
-	mu      sync.Mutex                // held to change layers and what is in them
-	staging map[*cordis.Stage]*staged // what open stages hold back; guarded by mu
-	held    atomic.Int32              // how many withholdings stand
-	policy  atomic.Pointer[policy]
-	gone    goneTools
+	layers   sync.Map                   // *Scope to *layer; the global layer has the nil scope
+	mu       sync.Mutex                 // held to change layers and what is in them
+	staging  map[*cordis.Stage][]*entry // what open stages hold back; guarded by mu
+	swaps    atomic.Uint64              // odd while a commit changes several layers
+	held     atomic.Int32               // how many withholdings stand
+	policies atomic.Pointer[[]*policy]  // more than one only while a stage replaces one
+	gone     goneTools
 }
 
-// NewRegistry returns an empty registry whose events are dispatched from c.
-func NewRegistry(c *cordis.Context) *Registry { return &Registry{ctx: c} }
+// NewRegistry returns an empty registry whose events are dispatched from c. For the
+// life of c's fiber it takes part in the commits of stages.
+func NewRegistry(c *cordis.Context) *Registry {
+	r := &Registry{ctx: c, staging: map[*cordis.Stage][]*entry{}}
+	_, _ = cordis.Committing.On(c, r.publish) // refused by a fiber that ends: nobody registers then
+	return r
+}
 
 // A View is what can be known of a tool without being able to run it. It is
 // immutable.
@@ -124,9 +128,9 @@ type entry struct {
 	mount  *Mount
 	place  int // in its mount
 	gone   atomic.Bool
-	stage  *staged // that holds it back; guarded by Registry.mu; nil: none
+	stage  *cordis.Stage // that holds it back; guarded by Registry.mu; nil: none
 
-	superseded atomic.Bool   // another has its place; its own calls go on
+	superseded atomic.Bool   // it is not seen any more; its own calls go on
 	expected   atomic.Int32  // calls that found it and are not inside yet
 	quiet      chan struct{} // made before superseded; closed when expected is 0
 	silence    sync.Once     // closes it
@@ -140,8 +144,9 @@ type entry struct {
 // temporary plugin never shadows another tool. It has at most limits.Tools.
 //
 // What a fiber of an open [cordis.Stage] registers is held back until that is
-// committed. It may take names that the stage takes from their owners, those of
-// temporary plugins in the scopes below it included.
+// committed. It may take names that the stage takes from their owners
+// ([cordis.Stage.Takes]), those of temporary plugins in the scopes below it included.
+// A name that another stage holds is refused until that is over.
 func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -151,7 +156,7 @@ func (r *Registry) Register(c *cordis.Context, d *Definition) (*cordis.Handle, e
 		return nil, fmt.Errorf("tool %q cannot be unrouted or sealed: only a tool of the composition can", d.Name)
 	}
 	return c.Effect(fmt.Sprintf("tools.register(%q)", d.Name), func(s *cordis.Setup) error {
-		seen, err := r.admit(cordis.StageOf(c), e)
+		seen, err := r.admit(c, e)
 		if err != nil {
 			return err
 		}
@@ -195,39 +200,12 @@ func (r *Registry) changed(ctx context.Context, action ChangeAction, e *entry) {
 	Changed.Emit(ctx, r.ctx, Change{Action: action, Name: e.def.Name, Scope: e.scope, Mount: e.mount})
 }
 
-// add publishes an entry unless its name is taken. The caller holds mu.
-func (r *Registry) add(e *entry) error {
-	if err := r.full(e); err != nil {
-		return err
-	}
-	if other, s := r.conflict(e, nil); other != nil {
-		return &DuplicateError{Name: e.def.Name, Scope: s, Owner: other.view.Ownership(), Mount: other.mount}
-	}
-	r.edit(e.scope, func(l *layer) { l.add(e) })
-	r.placed(e)
-	r.gone.forget(goneKey{e.scope, e.def.Name})
-	return nil
-}
-
 // full says that e's plugin has as many tools as it may. The caller holds mu.
 func (r *Registry) full(e *entry) error {
 	if e.places != nil && len(e.places.order) >= limits.Tools {
 		return fmt.Errorf("tool %q was not registered: %s has %d tools already, the limit", e.def.Name, e.view.Ownership(), limits.Tools)
 	}
 	return nil
-}
-
-// conflict returns an entry that has e's name where e must not find it, and its
-// scope; those that but agrees to do not count.
-func (r *Registry) conflict(e *entry, but func(*entry) bool) (*entry, *Scope) {
-	for s := e.scope; ; s = s.parent {
-		if other := r.layer(s).get(e.def.Name); other != nil && (but == nil || !but(other)) {
-			return other, s
-		}
-		if s == nil || !e.temporary() {
-			return nil, nil
-		}
-	}
 }
 
 // temporary reports whether the tool belongs to a temporary plugin.
@@ -251,7 +229,9 @@ func (r *Registry) drop(e *entry) (seen bool) {
 	}
 	switch {
 	case e.stage != nil:
-		e.stage.forget(e)
+		if r.staging[e.stage] = remove(r.staging[e.stage], e); len(r.staging[e.stage]) == 0 {
+			delete(r.staging, e.stage)
+		}
 		return false
 	case e.superseded.Load():
 		return false
@@ -308,6 +288,26 @@ func (r *Registry) find(name string, s *Scope) *entry {
 }
 
 func (r *Registry) lookup(name string, s *Scope) *entry {
+	for {
+		swap := r.swaps.Load()
+		if e := r.nearestOf(name, s); e != nil || r.settled(swap) {
+			return e
+		}
+	}
+}
+
+// settled tells whether no commit came between the reader's look at swaps and now;
+// one that is under way is waited for.
+func (r *Registry) settled(swap uint64) bool {
+	if swap%2 == 0 && r.swaps.Load() == swap {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return false
+}
+
+func (r *Registry) nearestOf(name string, s *Scope) *entry {
 	for l := s; l != nil; l = l.parent {
 		if e := r.layer(l).get(name); e != nil {
 			return e
@@ -329,7 +329,7 @@ func (r *Registry) admitted(name string, s *Scope) bool {
 			continue
 		}
 		for _, x := range load(&l.narrowed) {
-			if !x.admits(name) {
+			if !x.admits(name) && !x.fiber.Hidden() {
 				return false
 			}
 		}
@@ -350,9 +350,18 @@ func (r *Registry) Get(name string, s *Scope) (*View, bool) {
 // in code unit order, then those of temporary plugins by the number of the
 // mount and the order in which it first registered them.
 func (r *Registry) List(s *Scope) []*View {
+	for {
+		swap := r.swaps.Load()
+		if out := r.offered(r.list(s), s); r.settled(swap) {
+			return views(out)
+		}
+	}
+}
+
+func (r *Registry) list(s *Scope) []*entry {
 	global := r.listed(r.layer(nil))
 	if s == nil {
-		return views(r.offered(global, s))
+		return global
 	}
 	seen := map[string]bool{}
 	var entries []*entry
@@ -373,7 +382,7 @@ func (r *Registry) List(s *Scope) []*View {
 	if local > 0 {
 		slices.SortFunc(entries, compareListed)
 	}
-	return views(r.offered(entries, s))
+	return entries
 }
 
 // ListMount returns the tools of the temporary plugin that c belongs to, in
@@ -394,116 +403,6 @@ func views(entries []*entry) []*View {
 		out[i] = e.view
 	}
 	return out
-}
-
-// goneKey names a tool that was.
-type goneKey struct {
-	scope *Scope
-	name  string
-}
-
-// goneTools remembers the last limits.RememberedGone tools that went.
-type goneTools struct {
-	mu    sync.Mutex
-	notes map[goneKey]func() string
-	order []goneKey // oldest first
-}
-
-func (g *goneTools) remember(k goneKey, e *entry) { g.note(k, goneNote(e)) }
-
-func (g *goneTools) note(k goneKey, note func() string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.notes == nil {
-		g.notes = map[goneKey]func() string{}
-	}
-	if _, ok := g.notes[k]; ok {
-		g.order = remove(g.order, k)
-	}
-	g.notes[k] = note
-	g.order = append(g.order, k)
-	if len(g.order) > limits.RememberedGone {
-		delete(g.notes, g.order[0])
-		g.order = g.order[1:]
-	}
-}
-
-func (g *goneTools) forget(k goneKey) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, ok := g.notes[k]; ok {
-		delete(g.notes, k)
-		g.order = remove(g.order, k)
-	}
-}
-
-// goneNote says with whom a tool went and what has become of its owner by the
-// time of asking; it does not keep the owner in memory.
-func goneNote(e *entry) func() string {
-	owner := fmt.Sprintf("plugin %s of the composition", plain.Name(e.fiber.Name()))
-	switch {
-	case e.temporary():
-		owner = "temporary Plugin " + plain.Name(e.mount.ID)
-	case e.mount != nil:
-		owner = "plugin file " + plain.Name(e.mount.ID)
-	}
-	fiber := weak.Make(e.fiber)
-	return func() string { return fmt.Sprintf("it went with %s (%s)", owner, fate(fiber.Value())) }
-}
-
-func fate(f *cordis.Fiber) string {
-	if f == nil {
-		return "unmounted"
-	}
-	switch state := f.State(); state {
-	case cordis.Disposed:
-		return "unmounted"
-	case cordis.Unloading:
-		return "which is unloading"
-	case cordis.Loading:
-		return "which is starting again; call it when that has ended"
-	case cordis.Failed:
-		return "which failed: " + plain.Line(errorText(f.Err()), limits.Preview)
-	case cordis.Pending:
-		var names []string
-		for _, m := range f.Waiting().Missing {
-			names = append(names, plain.Name(m.Name))
-		}
-		return "parked, waiting for " + cutLine(strings.Join(names, ", "))
-	default:
-		return "which took it back"
-	}
-}
-
-// lookup says what became of a name that a scope could once see.
-func (g *goneTools) lookup(name string, s *Scope) string {
-	g.mu.Lock()
-	var note func() string
-	for {
-		if note = g.notes[goneKey{s, name}]; note != nil || s == nil {
-			break
-		}
-		s = s.parent
-	}
-	g.mu.Unlock()
-	if note == nil {
-		return ""
-	}
-	return note()
-}
-
-// NoteGone sets what a call of a tool that has gone is told after unknown tool
-// "x" — ; for example: it went with temporary Plugin dyn-1 (unmounted). It
-// replaces the registry's own note, which names the owner and the owner's
-// state, until the name is registered in that scope again.
-func (r *Registry) NoteGone(name string, s *Scope, note string) {
-	r.mu.Lock() // so that a registration cannot come in between
-	defer r.mu.Unlock()
-	if r.layer(s).get(name) != nil {
-		return
-	}
-	note = plain.Line(note, limits.SourceLine)
-	r.gone.note(goneKey{s, name}, func() string { return note })
 }
 
 // contain runs a function of somebody else whose failure must not reach the

@@ -3,11 +3,16 @@ package tool
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 )
 
 // A Scope is a layer of tools above the global one: a project, a preset, an
@@ -259,8 +264,119 @@ func remove[T comparable](s []T, v T) []T {
 // restriction narrows which global tools a chain sees.
 type restriction struct {
 	allow, deny map[string]bool // allow is nil where everything is admitted
+	fiber       *cordis.Fiber
 }
 
 func (x *restriction) admits(name string) bool {
 	return (x.allow == nil || x.allow[name]) && !x.deny[name]
+}
+
+// goneKey names a tool that was.
+type goneKey struct {
+	scope *Scope
+	name  string
+}
+
+// goneTools remembers the last limits.RememberedGone tools that went.
+type goneTools struct {
+	mu    sync.Mutex
+	notes map[goneKey]func() string
+	order []goneKey // oldest first
+}
+
+func (g *goneTools) remember(k goneKey, e *entry) { g.note(k, goneNote(e)) }
+
+func (g *goneTools) note(k goneKey, note func() string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.notes == nil {
+		g.notes = map[goneKey]func() string{}
+	}
+	if _, ok := g.notes[k]; ok {
+		g.order = remove(g.order, k)
+	}
+	g.notes[k] = note
+	g.order = append(g.order, k)
+	if len(g.order) > limits.RememberedGone {
+		delete(g.notes, g.order[0])
+		g.order = g.order[1:]
+	}
+}
+
+func (g *goneTools) forget(k goneKey) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.notes[k]; ok {
+		delete(g.notes, k)
+		g.order = remove(g.order, k)
+	}
+}
+
+// goneNote says with whom a tool went and what has become of its owner by the
+// time of asking; it does not keep the owner in memory.
+func goneNote(e *entry) func() string {
+	owner := fmt.Sprintf("plugin %s of the composition", plain.Name(e.fiber.Name()))
+	switch {
+	case e.temporary():
+		owner = "temporary Plugin " + plain.Name(e.mount.ID)
+	case e.mount != nil:
+		owner = "plugin file " + plain.Name(e.mount.ID)
+	}
+	fiber := weak.Make(e.fiber)
+	return func() string { return fmt.Sprintf("it went with %s (%s)", owner, fate(fiber.Value())) }
+}
+
+func fate(f *cordis.Fiber) string {
+	if f == nil {
+		return "unmounted"
+	}
+	switch state := f.State(); state {
+	case cordis.Disposed:
+		return "unmounted"
+	case cordis.Unloading:
+		return "which is unloading"
+	case cordis.Loading:
+		return "which is starting again; call it when that has ended"
+	case cordis.Failed:
+		return "which failed: " + plain.Line(errorText(f.Err()), limits.Preview)
+	case cordis.Pending:
+		var names []string
+		for _, m := range f.Waiting().Missing {
+			names = append(names, plain.Name(m.Name))
+		}
+		return "parked, waiting for " + cutLine(strings.Join(names, ", "))
+	default:
+		return "which took it back"
+	}
+}
+
+// lookup says what became of a name that a scope could once see.
+func (g *goneTools) lookup(name string, s *Scope) string {
+	g.mu.Lock()
+	var note func() string
+	for {
+		if note = g.notes[goneKey{s, name}]; note != nil || s == nil {
+			break
+		}
+		s = s.parent
+	}
+	g.mu.Unlock()
+	if note == nil {
+		return ""
+	}
+	return note()
+}
+
+// NoteGone sets what a call of a tool that has gone is told after unknown tool
+// "x" — ; for example: it went with temporary Plugin dyn-1 (unmounted). It
+// replaces the registry's own note, which names the owner and the owner's
+// state, until the name is registered in that scope again.
+func (r *Registry) NoteGone(name string, s *Scope, note string) {
+	r.mu.Lock() // so that a registration cannot come in between
+	defer r.mu.Unlock()
+	if r.layer(s).get(name) != nil {
+		return
+	}
+	note = plain.Line(note, limits.SourceLine)
+	r.gone.note(goneKey{s, name}, func() string { return note })
 }

@@ -10,86 +10,77 @@ import (
 	"github.com/dsh-go/dsh/limits"
 )
 
-// staged is what the fibers of one open stage have registered, before it is seen.
-// Registry.mu guards it.
-type staged struct {
-	entries   []*entry
-	takes     []*entry // what they take the names of
-	published bool
-}
-
-func (g *staged) forget(e *entry) { g.entries = remove(g.entries, e) }
-
-// admit registers e, or holds it back in the stage; seen says which.
-func (r *Registry) admit(stage *cordis.Stage, e *entry) (seen bool, err error) {
-	if stage == nil {
-		if by := r.claimed(e); by != nil && !by.Takes(e.fiber) {
-			return false, fmt.Errorf("tool %q was not registered: it is just being replaced; try again", e.def.Name)
-		}
+// admit registers e, or holds it back in c's stage; seen says which. Owners of names
+// that are in the way are asked for, without the lock, until none is left to ask.
+func (r *Registry) admit(c *cordis.Context, e *entry) (seen bool, err error) {
+	asked := map[*cordis.Fiber]bool{}
+	for {
 		r.mu.Lock()
-		defer r.mu.Unlock()
-		return true, r.add(e)
-	}
-	if by := r.claimed(e); by != nil && by != stage {
-		return false, fmt.Errorf("tool %q was not registered: it is just being replaced; try again", e.def.Name)
-	}
-	takes := map[*entry]bool{}
-	for _, other := range r.namesakes(e) {
-		takes[other] = stage.Takes(other.fiber) // asks, without the lock
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.staging[stage]
-	if g == nil {
-		g = &staged{}
-		if r.staging == nil {
-			r.staging = map[*cordis.Stage]*staged{}
+		stage := cordis.StageOf(c)
+		var owner *cordis.Fiber
+		seen, owner, err = r.add(stage, e, asked)
+		r.mu.Unlock()
+		if owner == nil {
+			return seen, err
 		}
-		r.staging[stage] = g
-		stage.OnCommit(func() { r.publish(stage, g) })
-		stage.OnAbort(func() { r.forget(stage) })
+		asked[owner] = true
+		stage.Takes(owner)
 	}
-	if g.published {
-		return true, r.add(e)
-	}
-	return false, r.hold(g, e, takes)
 }
 
-// hold keeps e until its stage is committed. The caller holds mu.
-func (r *Registry) hold(g *staged, e *entry, takes map[*entry]bool) error {
+// add puts e where its stage says, unless its name is taken. With an owner it does
+// nothing: that one is to be asked first. The caller holds mu.
+func (r *Registry) add(stage *cordis.Stage, e *entry, asked map[*cordis.Fiber]bool) (seen bool, owner *cordis.Fiber, err error) {
 	if err := r.full(e); err != nil {
-		return err
+		return false, nil, err
 	}
-	for _, other := range g.entries {
-		if other.def.Name == e.def.Name && other.scope == e.scope {
-			return &DuplicateError{Name: e.def.Name, Scope: e.scope, Owner: other.view.Ownership(), Mount: other.mount}
+	if stage != nil && stage.Over() { // its fiber is on its way out
+		e.superseded.Store(true)
+		r.placed(e)
+		return false, nil, nil
+	}
+	if err := r.reserved(stage, e); err != nil {
+		return false, nil, err
+	}
+	for _, other := range r.namesakes(stage, e) {
+		switch {
+		case stage != nil && stage.Replaces(other.fiber):
+		case stage != nil && !asked[other.fiber]:
+			return false, other.fiber, nil
+		case e.scope.Within(other.scope): // else a temporary plugin below keeps its own
+			return false, nil, duplicate(e, other)
 		}
 	}
-	if other, s := r.conflict(e, func(o *entry) bool { return takes[o] }); other != nil {
-		return &DuplicateError{Name: e.def.Name, Scope: s, Owner: other.view.Ownership(), Mount: other.mount}
-	}
-	for other, taken := range takes {
-		if taken {
-			g.takes = append(g.takes, other)
-		}
-	}
-	e.stage = g
-	g.entries = append(g.entries, e)
 	r.placed(e)
-	return nil
+	if stage != nil {
+		e.stage = stage
+		r.staging[stage] = append(slices.Clip(r.staging[stage]), e)
+		return false, nil, nil
+	}
+	r.edit(e.scope, func(l *layer) { l.add(e) })
+	r.gone.forget(goneKey{e.scope, e.def.Name})
+	return true, nil, nil
 }
 
-// claimed returns the open stage that holds a tool of e's name for e's scope.
-func (r *Registry) claimed(e *entry) *cordis.Stage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for stage, g := range r.staging {
-		if g.published {
+func duplicate(e, other *entry) error {
+	return &DuplicateError{Name: e.def.Name, Scope: other.scope, Owner: other.view.Ownership(), Mount: other.mount}
+}
+
+// reserved refuses a name that an open stage holds, but for what that replaces. The
+// caller holds mu.
+func (r *Registry) reserved(stage *cordis.Stage, e *entry) error {
+	for by, held := range r.staging {
+		if by.Over() || by != stage && by.Replaces(e.fiber) {
 			continue
 		}
-		for _, other := range g.entries {
-			if other.def.Name == e.def.Name && other.scope == e.scope {
-				return stage
+		for _, other := range held {
+			switch {
+			case other.def.Name != e.def.Name || other.scope != e.scope && !(e.temporary() && e.scope.Within(other.scope)):
+			case by == stage:
+				return duplicate(e, other)
+			default:
+				return fmt.Errorf("tool %q was not registered: %s is just being put in its place by another change; try again when that has ended",
+					e.def.Name, other.view.Ownership())
 			}
 		}
 	}
@@ -97,9 +88,9 @@ func (r *Registry) claimed(e *entry) *cordis.Stage {
 }
 
 // namesakes returns what stands under e's name where e has to take it: in its
-// scope, for a temporary plugin on its chain, and else what temporary plugins have
-// in the scopes below.
-func (r *Registry) namesakes(e *entry) []*entry {
+// scope, for a temporary plugin on its chain, and for what is staged else what
+// temporary plugins have in the scopes below. The caller holds mu.
+func (r *Registry) namesakes(stage *cordis.Stage, e *entry) []*entry {
 	var out []*entry
 	for s := e.scope; ; s = s.parent {
 		if other := r.layer(s).get(e.def.Name); other != nil {
@@ -109,80 +100,69 @@ func (r *Registry) namesakes(e *entry) []*entry {
 			break
 		}
 	}
-	if e.temporary() {
+	if e.temporary() || stage == nil {
 		return out
 	}
 	r.layers.Range(func(k, _ any) bool {
-		s, _ := k.(*Scope)
-		if s == e.scope || !s.Within(e.scope) {
-			return true
-		}
-		if other := r.layer(s).get(e.def.Name); other != nil && other.temporary() {
-			out = append(out, other)
+		if s, _ := k.(*Scope); s != e.scope && s.Within(e.scope) {
+			if other := r.layer(s).get(e.def.Name); other != nil && other.temporary() {
+				out = append(out, other)
+			}
 		}
 		return true
 	})
 	return out
 }
 
-// publish puts what a stage holds into the places of what it takes, in one section,
-// and takes the rest of what the replaced fibers registered out.
-func (r *Registry) publish(stage *cordis.Stage, g *staged) {
-	var rest []*entry
+// publish shows what a stage held back and takes out what its replaced fibers
+// registered, in one section, when the stage is committed.
+func (r *Registry) publish(ctx context.Context, stage *cordis.Stage) {
+	r.mu.Lock()
+	came := r.staging[stage]
+	delete(r.staging, stage)
+	var old []*entry
 	r.layers.Range(func(k, _ any) bool {
 		s, _ := k.(*Scope)
-		for _, e := range r.listed(r.layer(s)) {
-			if stage.Takes(e.fiber) {
-				rest = append(rest, e)
+		for _, e := range r.layer(s).order {
+			if stage.Replaces(e.fiber) {
+				old = append(old, e)
 			}
 		}
 		return true
 	})
-	r.mu.Lock()
-	delete(r.staging, stage)
-	g.published = true
-	came := slices.Clone(g.entries)
+	r.swaps.Add(1)
 	for _, e := range came {
 		e.stage = nil
-		if old := r.layer(e.scope).get(e.def.Name); old != nil {
-			r.supersede(old)
-			r.layer(e.scope).swap(old, e)
+		if had := r.layer(e.scope).get(e.def.Name); had != nil {
+			r.supersede(had)
+			r.layer(e.scope).swap(had, e)
 		} else {
 			r.edit(e.scope, func(l *layer) { l.add(e) })
 		}
 		r.gone.forget(goneKey{e.scope, e.def.Name})
 	}
-	var went, old []*entry
-	for _, e := range slices.Concat(g.takes, rest) {
-		switch {
-		case e.superseded.Load():
-			old = append(old, e)
-		case !e.gone.Load() && r.layer(e.scope).get(e.def.Name) == e: // in another scope, or not registered again
+	var went []*entry // and no other has the place
+	for _, e := range old {
+		if !e.superseded.Load() {
 			r.supersede(e)
 			r.edit(e.scope, func(l *layer) { l.drop(e) })
 			r.gone.remember(goneKey{e.scope, e.def.Name}, e)
-			went, old = append(went, e), append(old, e)
+			went = append(went, e)
 		}
 	}
+	r.swaps.Add(1)
 	r.mu.Unlock()
-	if len(old) > 0 {
+	if old = slices.DeleteFunc(old, (*entry).silent); len(old) > 0 {
 		stage.Linger(func(ctx context.Context) { quiet(ctx, old) })
 	}
 	for _, e := range came {
-		r.changed(context.Background(), ChangeRegistered, e)
+		r.changed(ctx, ChangeRegistered, e)
 	}
 	for _, e := range went {
 		if _, again := r.Get(e.def.Name, e.scope); !again {
-			r.changed(context.Background(), ChangeDisposed, e)
+			r.changed(ctx, ChangeDisposed, e)
 		}
 	}
-}
-
-// forget drops what an aborted stage held; its entries go with their fibers.
-func (r *Registry) forget(stage *cordis.Stage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.staging, stage)
 }
 
 // supersede marks an entry as replaced. The caller holds mu.
@@ -191,6 +171,16 @@ func (r *Registry) supersede(e *entry) {
 	e.superseded.Store(true)
 	if e.expected.Load() == 0 {
 		e.hush()
+	}
+}
+
+// silent tells whether no call is expected at an entry that is superseded.
+func (e *entry) silent() bool {
+	select {
+	case <-e.quiet:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -240,6 +230,7 @@ func (e *Exec) arrive() {
 type withholding struct {
 	names  map[string]bool // nil: all
 	reason string
+	fiber  *cordis.Fiber
 }
 
 func (w *withholding) covers(e *entry) bool {
@@ -255,7 +246,7 @@ func (w *withholding) covers(e *entry) bool {
 // Unrouted ones, also those that are registered later; a name needs no tool.
 func (r *Registry) Withhold(c *cordis.Context, names []string, reason string) (*cordis.Handle, error) {
 	s := ScopeOf(c)
-	w := &withholding{reason: plain.Line(reason, limits.ErrorText)}
+	w := &withholding{reason: plain.Line(reason, limits.ErrorText), fiber: c.Fiber()}
 	if names != nil {
 		w.names = set(names)
 	}
@@ -296,7 +287,7 @@ func (r *Registry) withholds(e *entry, s *Scope) string {
 	for ; ; s = s.parent {
 		if l := r.layer(s); l != nil {
 			for _, w := range load(&l.withheld) {
-				if w.covers(e) {
+				if w.covers(e) && !w.fiber.Hidden() {
 					return w.reason
 				}
 			}
