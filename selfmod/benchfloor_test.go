@@ -207,7 +207,7 @@ func BenchmarkSteps(b *testing.B) {
 				took[0].add(began)
 				engine[0] += vm.Counters().Engine
 				began = time.Now()
-				if err := vm.Apply(b.Context(), 1, json.RawMessage(`{"tools":{"kind":"host"}}`)); err != nil {
+				if err := vm.Apply(b.Context(), 1, json.RawMessage(`{"tools":{"kind":"host"}}`), nil); err != nil {
 					b.Fatal(err)
 				}
 				took[1].add(began)
@@ -266,7 +266,7 @@ func bareVM(b *testing.B, source string) (*sandbox.VM, *bareHost) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := vm.Apply(b.Context(), 1, json.RawMessage(`{"tools":{"kind":"host"}}`)); err != nil {
+	if err := vm.Apply(b.Context(), 1, json.RawMessage(`{"tools":{"kind":"host"}}`), nil); err != nil {
 		b.Fatal(err)
 	}
 	return vm, h

@@ -86,7 +86,7 @@ func TestAhead(t *testing.T) {
 				waitFor(t, vm, h)
 			}
 			bindings := json.RawMessage(`{"tools":{"kind":"tools"},"timer":{"kind":"timer"},"other":null}`)
-			err = vm.Apply(context.WithValue(t.Context(), aheadKey{}, "its own"), 1, bindings)
+			err = vm.Apply(context.WithValue(t.Context(), aheadKey{}, "its own"), 1, bindings, nil)
 			if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 				t.Errorf("apply: %v", err)
 			}
@@ -148,7 +148,7 @@ func TestAheadUnwanted(t *testing.T) {
 	if vm.Ahead() || vm.Open() != 0 {
 		t.Errorf("ahead %t, %d calls are open", vm.Ahead(), vm.Open())
 	}
-	if err := vm.Apply(t.Context(), 1, json.RawMessage("{}")); !sandbox.IsCode(err, sandbox.CodeClosed) {
+	if err := vm.Apply(t.Context(), 1, json.RawMessage("{}"), nil); !sandbox.IsCode(err, sandbox.CodeClosed) {
 		t.Errorf("apply of a closed VM: %v", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestAheadForged(t *testing.T) {
 	if vm.Ahead() {
 		t.Error("it was believed")
 	}
-	if err := vm.Apply(t.Context(), 1, json.RawMessage("{}")); err != nil {
+	if err := vm.Apply(t.Context(), 1, json.RawMessage("{}"), nil); err != nil {
 		t.Error(err)
 	}
 }

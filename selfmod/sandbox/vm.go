@@ -120,6 +120,12 @@ type Spec struct {
 	File   string // the name that positions carry
 	Source string
 
+	// Entry makes the plugin an ES module instead of Source: the one of Files, texts by
+	// their paths below the plugin's folder, that exports it. It may import the others.
+	// File is then the module's own path, or its folder's.
+	Entry string
+	Files map[string]string
+
 	// Run and Live let the worker go on with Apply as that run, without being told
 	// to: if all that the plugin injects is in Live, a JSON object of what services
 	// are bound to. VM.Apply of that run then takes over what runs already. What it
@@ -204,7 +210,7 @@ func (vm *VM) load(ctx context.Context, spec Spec) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	l := wire.LoadRequest{ID: spec.ID, File: spec.File, Source: spec.Source, MemoryMB: cfg.MemoryMB, VMTimeout: cfg.VMTimeout}
+	l := wire.LoadRequest{ID: spec.ID, File: spec.File, Source: spec.Source, Entry: spec.Entry, Files: spec.Files, MemoryMB: cfg.MemoryMB, VMTimeout: cfg.VMTimeout}
 	if spec.Live != "" {
 		l.Run, l.Live = spec.Run, spec.Live
 		l.Apply = vm.p.allow(c, spec.Run)
@@ -238,8 +244,21 @@ func (vm *VM) name() string { return *vm.who.Load() }
 func (vm *VM) Number() uint32 { return vm.num }
 
 // Apply runs the plugin's apply as the given run, with what each declared
-// service is bound to, a JSON object. One that runs already is taken over.
-func (vm *VM) Apply(ctx context.Context, run uint32, bindings json.RawMessage) error {
+// service is bound to, a JSON object, and the plugin's configuration, empty for none.
+// One that runs already is taken over.
+func (vm *VM) Apply(ctx context.Context, run uint32, bindings, config json.RawMessage) error {
+	if len(config) > 0 { // no service has an empty name
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(bindings, &all); err != nil {
+			return fmt.Errorf("read bindings: %w", err)
+		}
+		all[""] = config
+		text, err := json.Marshal(all)
+		if err != nil {
+			return fmt.Errorf("write bindings: %w", err)
+		}
+		bindings = text
+	}
 	var o outcome
 	limit := vm.s.cfg.CallTimeout
 	if c := vm.p.takeOver(ctx, vm, run); c != nil {

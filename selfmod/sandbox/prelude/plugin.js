@@ -47,19 +47,23 @@ const classify = (v) => {
   }
   const name = v.name;
   const inject = readInject(v.inject);
-  return { __proto__: null, value: typeof v === 'function' ? undefined : v, apply: start, name: typeof name === 'string' ? name : '', inject };
+  const config = v.Config; // of a module: JSON text
+  return {
+    __proto__: null, value: typeof v === 'function' ? undefined : v, apply: start, name: typeof name === 'string' ? name : '', inject,
+    config: typeof config === 'string' ? ',"config":' + quote(config) : '',
+  };
 };
 
 const loadedText = (p) => {
   let text = '{"name":' + quote(p.name) + ',"inject":[';
   if (p.inject === noInject) {
-    return text + ']}';
+    return text + ']' + p.config + '}';
   }
   let n = 0;
   p.inject.forEach((d) => {
     text += (n++ === 0 ? '' : ',') + '{"name":' + quote(d.name) + (d.optional ? ',"optional":true' : '') + (d.config === undefined ? '' : ',"config":' + d.config) + '}';
   });
-  return text + ']}';
+  return text + ']' + p.config + '}';
 };
 
 // load calls the body and keeps the plugin that it returned.
@@ -79,14 +83,19 @@ const start = (call, run, bindings) => {
     throw new NativeError('no plugin is loaded');
   }
   const names = keysOf(bindings);
+  let config = {};
   for (let i = 0; i < names.length; i++) {
-    setBinding(run, names[i], bindings[names[i]]);
+    if (names[i] === '') { // no service has that name
+      config = bindings[''];
+    } else {
+      setBinding(run, names[i], bindings[names[i]]);
+    }
   }
   const ctx = makeFacade(run);
   run.ctx = ctx;
   let result;
   try {
-    result = nativeValue(apply(plugin.apply, plugin.value, [ctx, {}]));
+    result = nativeValue(apply(plugin.apply, plugin.value, [ctx, config]));
   } catch (e) {
     return finish(call, failed(e));
   }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -27,7 +29,7 @@ type Lock struct {
 type LoadRequest struct {
 	ID        string        // "dyn-1": for texts
 	File      string        // the name that positions carry
-	Source    string        // the body of an async function
+	Source    string        // the body of an async function; "": Files are a module
 	MemoryMB  int           // heap of the VM
 	VMTimeout time.Duration // inside the engine, per entry
 
@@ -37,6 +39,11 @@ type LoadRequest struct {
 	Apply uint64
 	Run   uint32
 	Live  string // what services are bound to, a JSON object
+
+	// Entry is the one of Files that is an ES module exporting a plugin; "": Source is
+	// the plugin. Files are texts by their paths below the plugin's folder.
+	Entry string
+	Files map[string]string
 }
 
 // AppendLoad appends the payload of Load to b: numbers, lengths, texts.
@@ -45,7 +52,14 @@ func AppendLoad(b []byte, l LoadRequest) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(l.VMTimeout))
 	b = binary.LittleEndian.AppendUint64(b, l.Apply)
 	b = binary.LittleEndian.AppendUint32(b, l.Run)
-	for _, text := range []string{l.ID, l.File, l.Live} {
+	texts := []string{l.ID, l.File, l.Live, l.Entry}
+	if l.Entry != "" {
+		for _, name := range slices.Sorted(maps.Keys(l.Files)) {
+			texts = append(texts, name, l.Files[name])
+		}
+		texts = append(texts, "")
+	}
+	for _, text := range texts {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(text))), text...)
 	}
 	return append(b, l.Source...)
@@ -61,16 +75,36 @@ func CutLoad(b []byte) (LoadRequest, error) {
 		MemoryMB: int(binary.LittleEndian.Uint32(b)), VMTimeout: time.Duration(binary.LittleEndian.Uint64(b[4:])),
 		Apply: binary.LittleEndian.Uint64(b[12:]), Run: binary.LittleEndian.Uint32(b[20:]),
 	}
-	b = b[head:]
-	for _, text := range []*string{&l.ID, &l.File, &l.Live} {
-		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
-			return LoadRequest{}, errors.New("read load: the texts are shorter than it says")
+	r := texts{rest: b[head:]}
+	l.ID, l.File, l.Live, l.Entry = r.next(), r.next(), r.next(), r.next()
+	if l.Entry != "" {
+		l.Files = map[string]string{}
+		for name := r.next(); name != ""; name = r.next() {
+			l.Files[name] = r.next()
 		}
-		end := 4 + int(binary.LittleEndian.Uint32(b))
-		*text, b = string(b[4:end]), b[end:]
 	}
-	l.Source = string(b)
+	if r.short {
+		return LoadRequest{}, errors.New("read load: the texts are shorter than it says")
+	}
+	l.Source = string(r.rest)
 	return l, nil
+}
+
+// texts reads texts that have their lengths before them.
+type texts struct {
+	rest  []byte
+	short bool
+}
+
+func (t *texts) next() string {
+	if len(t.rest) < 4 || uint64(binary.LittleEndian.Uint32(t.rest)) > uint64(len(t.rest)-4) {
+		t.short, t.rest = true, nil
+		return ""
+	}
+	end := 4 + int(binary.LittleEndian.Uint32(t.rest))
+	text := string(t.rest[4:end])
+	t.rest = t.rest[end:]
+	return text
 }
 
 // Loaded is the value of a successful Load.
@@ -78,6 +112,9 @@ type Loaded struct {
 	Name       string   `json:"name"` // as the plugin says it, untouched; empty: none
 	Inject     []Inject `json:"inject"`
 	TypeScript bool     `json:"typescript"` // the source was TypeScript; types were erased
+	// Config is what a module exports as its Config, as JSON text; "": nothing. It is
+	// not checked.
+	Config string `json:"config,omitempty"`
 }
 
 // Inject is one declared dependency.

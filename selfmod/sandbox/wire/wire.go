@@ -32,7 +32,7 @@ import (
 )
 
 // Protocol is the version that both sides must have; a handshake compares it.
-const Protocol = 3
+const Protocol = 4
 
 // Kind says what a frame is.
 type Kind uint8

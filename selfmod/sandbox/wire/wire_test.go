@@ -78,8 +78,12 @@ func TestPayloads(t *testing.T) {
 		t.Errorf("invoke: %d, %q, %v", fn, args, err)
 	}
 	load := wire.LoadRequest{ID: "dyn-1", File: "f.js", Source: "return 1", MemoryMB: 64, VMTimeout: time.Second, Apply: 1 << 40, Run: 7, Live: "{}"}
+	module := wire.LoadRequest{ID: "./a", File: "./a", MemoryMB: 64, Entry: "index.js", Files: map[string]string{"index.js": "import './b'", "b.js": ""}}
+	if got, err := wire.CutLoad(wire.AppendLoad(nil, module)); err != nil || !reflect.DeepEqual(got, module) {
+		t.Errorf("load of a module: %+v, %v", got, err)
+	}
 	payload := wire.AppendLoad(nil, load)
-	if got, err := wire.CutLoad(payload); err != nil || got != load {
+	if got, err := wire.CutLoad(payload); err != nil || !reflect.DeepEqual(got, load) {
 		t.Errorf("load: %+v, %v", got, err)
 	}
 	for _, n := range []int{0, 23, 24, 28, 33, 35, 40, 46} {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dsh-go/dsh/internal/qjs"
@@ -106,7 +107,7 @@ func (w *worker) frameLoad(f wire.Frame) error {
 // equip gives the mount its VM.
 func (w *worker) equip(m *mount) *wire.Fault {
 	w.spare.settle()
-	vm, err := w.spare.take(m.load.MemoryMB, w.parts.hinted(m.load.Source))
+	vm, err := w.spare.take(m.load.MemoryMB, w.parts.hinted(m.text()))
 	if err != nil {
 		return &wire.Fault{Name: "Error", Code: wire.CodeMemory, Message: fmt.Sprintf("no VM for %s: %v", m.label, err)}
 	}
@@ -129,9 +130,24 @@ func (m *mount) grown(size int64) {
 	m.w.send(f)
 }
 
+// text is all that the author wrote.
+func (m *mount) text() string {
+	if m.load.Entry == "" {
+		return m.load.Source
+	}
+	return strings.Join(slices.Collect(maps.Values(m.load.Files)), "\n")
+}
+
+func (m *mount) compile() (*compile.Unit, error) {
+	if m.load.Entry != "" {
+		return compile.Module(m.vm, m.load.Files, m.load.Entry, m.load.File)
+	}
+	return compile.Source(m.vm, m.load.Source, m.load.File)
+}
+
 // body compiles the source and calls it.
 func (m *mount) body(c *call) (string, bool, error) {
-	unit, err := compile.Source(m.vm, m.load.Source, m.load.File)
+	unit, err := m.compile()
 	if err != nil {
 		return "", false, err
 	}

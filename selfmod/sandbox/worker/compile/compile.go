@@ -92,15 +92,15 @@ func syntax(err error) (*qjs.Error, bool) {
 	return e, ok
 }
 
-func viaTypeScript(engine Engine, source, file string, s scanned, refused *qjs.Error) (*Unit, error) {
-	out, problem := transform(source, file, true)
+func viaTypeScript(engine Engine, text, file string, s scanned, refused *qjs.Error) (*Unit, error) {
+	out, problem := transform(text, file, true)
 	if problem != nil {
 		if problem.offset < 0 { // esbuild does not say where
-			problem.offset = offsetAt(source, refused.Line-1, refused.Column)
+			problem.offset = offsetAt(text, refused.Line-1, refused.Column)
 		}
-		return nil, explain(source, file, s, *problem)
+		return nil, explain(text, file, s, *problem)
 	}
-	positions := &Positions{file: file, source: newIndex(source), generated: strings.Split(out.code, "\n"), mapping: out.mapping}
+	positions := &Positions{file: file, sources: []source{{file, newIndex(text)}}, wrapper: 1, generated: strings.Split(out.code, "\n"), mapping: out.mapping}
 	code, err := engine.CompileScript(out.code, file)
 	if err != nil {
 		e, ok := syntax(err)
@@ -108,15 +108,15 @@ func viaTypeScript(engine Engine, source, file string, s scanned, refused *qjs.E
 			return nil, err
 		}
 		if e.Kind == qjs.KindStackOverflow {
-			return nil, fault(source, file, 0, tooDeep, "")
+			return nil, fault(text, file, 0, tooDeep, "")
 		}
 		at := 0
-		if line, column, ok := positions.original(e.Line, e.Column); ok {
-			at = offsetAt(source, line, column)
+		if _, line, column, ok := positions.original(e.Line, e.Column); ok {
+			at = offsetAt(text, line, column)
 		}
-		return nil, explain(source, file, s, problemAt{at, e.Message})
+		return nil, explain(text, file, s, problemAt{at, e.Message})
 	}
-	_, plain := transform(source, file, false)
+	_, plain := transform(text, file, false)
 	return &Unit{Code: code, TypeScript: plain != nil, Positions: positions}, nil
 }
 

@@ -295,7 +295,7 @@ func FuzzSource(f *testing.F) {
 func FuzzMappings(f *testing.F) {
 	f.Add("AAAA,CAAC;;AACA", 1, 2)
 	f.Fuzz(func(t *testing.T, text string, line, column int) {
-		p := &Positions{file: file, source: newIndex(text), generated: strings.Split(text, ";"), mapping: decodeMappings(text)}
+		p := &Positions{file: file, sources: []source{{"a", newIndex(text)}}, generated: strings.Split(text, ";"), mapping: decodeMappings(text)}
 		p.original(line, column)
 	})
 }

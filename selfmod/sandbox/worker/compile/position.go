@@ -22,8 +22,15 @@ const (
 type Positions struct {
 	file      string
 	generated []string // lines that esbuild wrote; nil when the engine took the source itself
-	source    *index
+	sources   []source
+	wrapper   int // lines before the author's in each source
 	mapping   []segment
+}
+
+// source is a text that the author wrote.
+type source struct {
+	name string
+	*index
 }
 
 // Frames returns the frames of an engine's stack that are in the author's
@@ -39,7 +46,7 @@ func (p *Positions) Frames(stack string) []string {
 		if !ok || file != p.file {
 			continue
 		}
-		if l, c, ok = p.original(l, c); !ok {
+		if file, l, c, ok = p.original(l, c); !ok {
 			continue
 		}
 		out = append(out, fmt.Sprintf("at %s (%s:%d:%d)", name, file, l, c))
@@ -66,7 +73,7 @@ func (p *Positions) Printed(text string) string {
 		case file != p.file:
 			return frame
 		}
-		if l, c, ok = p.original(l, c); !ok {
+		if file, l, c, ok = p.original(l, c); !ok {
 			return ""
 		}
 		return fmt.Sprintf("\n    at %s (%s:%d:%d)", name, file, l, c)
@@ -123,12 +130,12 @@ func cutNumber(s string) (string, int, bool) {
 
 // original maps a place in the compiled script to the author's. It is false for
 // the wrapper and for what esbuild added.
-func (p *Positions) original(line, column int) (int, int, bool) {
+func (p *Positions) original(line, column int) (string, int, int, bool) {
 	if p.generated == nil {
-		return line - 1, column, line > 1
+		return p.file, line - 1, column, line > 1
 	}
 	if line < 1 || line > len(p.generated) {
-		return 0, 0, false
+		return "", 0, 0, false
 	}
 	genLine, genColumn := line-1, units(p.generated[line-1], column-1)
 	i, found := slices.BinarySearchFunc(p.mapping, segment{genLine: genLine, genColumn: genColumn}, func(a, b segment) int {
@@ -137,12 +144,13 @@ func (p *Positions) original(line, column int) (int, int, bool) {
 	if !found {
 		i--
 	}
-	if i < 0 || p.mapping[i].genLine != genLine || !p.mapping[i].mapped || p.mapping[i].line == 0 {
-		return 0, 0, false
+	if i < 0 || p.mapping[i].genLine != genLine || !p.mapping[i].mapped || p.mapping[i].line < p.wrapper || p.mapping[i].source >= len(p.sources) {
+		return "", 0, 0, false
 	}
-	at := p.source.offsetUTF16(p.mapping[i].line-1, p.mapping[i].column)
-	l, c := place(p.source.text, at)
-	return l, c, true
+	src := p.sources[p.mapping[i].source]
+	at := src.offsetUTF16(p.mapping[i].line-p.wrapper, p.mapping[i].column)
+	l, c := place(src.text, at)
+	return src.name, l, c, true
 }
 
 // units is how many UTF-16 units the first n code points of s are.

@@ -49,6 +49,7 @@ func problemOf(source string, m api.Message) *problemAt {
 // it came from. Both count from 0, columns in UTF-16 units.
 type segment struct {
 	genLine, genColumn int
+	source             int // its number
 	line, column       int
 	mapped             bool
 }
@@ -57,7 +58,7 @@ type segment struct {
 // is not what a source map has.
 func decodeMappings(text string) []segment {
 	var out []segment
-	line, column := 0, 0
+	source, line, column := 0, 0, 0
 	for genLine, group := range strings.Split(text, ";") {
 		genColumn := 0
 		for _, field := range strings.Split(group, ",") {
@@ -73,9 +74,10 @@ func decodeMappings(text string) []segment {
 				out = append(out, segment{genLine: genLine, genColumn: genColumn})
 			case 4, 5:
 				genColumn += values[0]
+				source += values[1]
 				line += values[2]
 				column += values[3]
-				out = append(out, segment{genLine, genColumn, line, column, true})
+				out = append(out, segment{genLine, genColumn, source, line, column, true})
 			default:
 				return out
 			}
