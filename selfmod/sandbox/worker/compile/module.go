@@ -32,7 +32,7 @@ const (
 		" const inject = m.inject !== undefined ? m.inject : d !== undefined && d !== null ? d.inject : undefined;" +
 		" const self = m.apply === undefined && typeof d === 'object' ? d : undefined;" +
 		" return { name, inject, Config: config === undefined ? undefined : JSON.stringify(config), apply: (ctx, config) => run.call(self, ctx, config) }" +
-		" })(" + moduleName + ")\n})"
+		" })(" + moduleName + " || {})\n})"
 	moduleName = "__dsh_module"
 	namespace  = "dsh"
 )

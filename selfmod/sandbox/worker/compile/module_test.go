@@ -24,13 +24,11 @@ func runModule(t *testing.T, files texts, entry, file string) (*Unit, ended) {
 		t.Fatal(err)
 	}
 	defer fn.Free()
-	if _, _, err := vm.Call("", "", fn); err != nil {
+	if _, _, err := vm.Call("run", fn); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
-		if more, err := vm.RunJob(); err != nil || !more {
-			break
-		}
+	if _, _, err := vm.RunJobs(1000); err != nil {
+		t.Fatal(err)
 	}
 	return unit, *end
 }
