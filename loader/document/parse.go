@@ -16,6 +16,7 @@ import (
 type Document struct {
 	Layer *Layer
 
+	file *yaml.File
 	rows []*entry
 	ids  map[string]*entry // explicit ones, at any depth
 	set  *assignment       // of --set: instead of rows
@@ -61,7 +62,7 @@ func Parse(l Layer) (*Document, Faults) {
 	if fault != nil {
 		return nil, Faults{faultAt(file, fault.Offset, fault.Message)}
 	}
-	d := &Document{Layer: &l, ids: map[string]*entry{}}
+	d := &Document{Layer: &l, file: file, ids: map[string]*entry{}}
 	if file.Root == nil {
 		return nil, Faults{faultAt(file, 0, "the document is empty; a document without rows is written as []")}
 	}
