@@ -307,6 +307,23 @@ func (r *Runtime) place(im *impl) error {
 	return nil
 }
 
+// Clashes tells whether what c's fiber registers cannot stand beside what other has
+// under the same name, for registries in which names are unique. They stand beside
+// each other where one is to replace the other, or where one is hidden for good; at
+// most one is not Hidden. Ask [Stage.Takes] for other before, without a lock.
+func (c *Context) Clashes(other *Fiber) bool {
+	mine, theirs := c.fiber.stage.Load(), other.stage.Load()
+	switch {
+	case mine != nil && mine.Over(), theirs != nil && theirs.Over():
+		return false
+	case theirs != nil && theirs != mine:
+		return !theirs.Replaces(c.fiber)
+	case mine != nil && theirs == nil:
+		return !mine.Replaces(other)
+	}
+	return true
+}
+
 // displace takes a service out of the store, and tells whether it was in there; one
 // that a stage holds is taken out of that. Runtime.mu is held.
 func (r *Runtime) displace(im *impl) (stood bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -19,8 +20,8 @@ type Registry struct {
 	ctx *cordis.Context
 
 	mu     sync.Mutex
-	layers map[*tool.Scope]map[key]*part // the global layer has the nil scope
-	owned  map[*cordis.Fiber]int         // how many parts each has
+	layers map[*tool.Scope]map[key][]*part // oldest first, one of them seen; the global layer has the nil scope
+	owned  map[*cordis.Fiber]int           // how many parts each has
 }
 
 // key is what a layer knows a part by.
@@ -40,7 +41,7 @@ const (
 
 // NewRegistry returns an empty registry whose event is dispatched from c.
 func NewRegistry(c *cordis.Context) *Registry {
-	return &Registry{ctx: c, layers: map[*tool.Scope]map[key]*part{}, owned: map[*cordis.Fiber]int{}}
+	return &Registry{ctx: c, layers: map[*tool.Scope]map[key][]*part{}, owned: map[*cordis.Fiber]int{}}
 }
 
 // Section adds a part to the system prompt of c's scope, as an effect of c's fiber
@@ -68,6 +69,7 @@ func (r *Registry) add(c *cordis.Context, k kind, s Section) (*cordis.Handle, er
 		return nil, fmt.Errorf("add %s %q to the prompt: %w: %w", k, plain.Name(s.Name), ErrInvalid, err)
 	}
 	return c.Effect(p.label, func(set *cordis.Setup) error {
+		r.take(p)
 		if err := r.put(p); err != nil {
 			return fmt.Errorf("add %s %q to the prompt: %w", k, p.name, err)
 		}
@@ -118,6 +120,31 @@ func checkText(text string) error {
 	return nil
 }
 
+// take asks the stage of a part's fiber for the names that are in its way.
+func (r *Registry) take(p *part) {
+	stage := cordis.StageOf(p.ctx)
+	if stage == nil {
+		return
+	}
+	r.mu.Lock()
+	others := r.namesakes(p)
+	r.mu.Unlock()
+	for _, other := range others {
+		stage.Takes(other.ctx.Fiber())
+	}
+}
+
+// namesakes gives the parts of p's name where p must not find one: in its scope, for
+// a mount in the whole chain. The caller holds mu.
+func (r *Registry) namesakes(p *part) (out []*part) {
+	for s := p.scope; ; s = s.Parent() {
+		out = append(out, r.layers[s][p.key()]...)
+		if s == nil || p.mount == nil {
+			return out
+		}
+	}
+}
+
 // put publishes a part unless its name is taken.
 func (r *Registry) put(p *part) error {
 	r.mu.Lock()
@@ -125,19 +152,16 @@ func (r *Registry) put(p *part) error {
 	if r.owned[p.ctx.Fiber()] >= limits.PromptOwned {
 		return fmt.Errorf("%w: %s has %d sections, contexts and variables, the most that a plugin may have", ErrLimit, p.owner(), limits.PromptOwned)
 	}
-	for s := p.scope; ; s = s.Parent() {
-		if other := r.layers[s][p.key()]; other != nil {
+	for _, other := range r.namesakes(p) {
+		if p.ctx.Clashes(other.ctx.Fiber()) {
 			return fmt.Errorf("%w: it belongs to %s, in the scope %q; choose another name, or take that one away first",
-				ErrDuplicate, other.owner(), plain.Name(s.Name()))
-		}
-		if s == nil || p.mount == nil {
-			break
+				ErrDuplicate, other.owner(), plain.Name(other.scope.Name()))
 		}
 	}
 	if r.layers[p.scope] == nil {
-		r.layers[p.scope] = map[key]*part{}
+		r.layers[p.scope] = map[key][]*part{}
 	}
-	r.layers[p.scope][p.key()] = p
+	r.layers[p.scope][p.key()] = append(r.layers[p.scope][p.key()], p)
 	r.owned[p.ctx.Fiber()]++
 	return nil
 }
@@ -145,7 +169,11 @@ func (r *Registry) put(p *part) error {
 func (r *Registry) drop(p *part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.layers[p.scope], p.key())
+	layer := r.layers[p.scope]
+	layer[p.key()] = slices.DeleteFunc(layer[p.key()], func(other *part) bool { return other == p })
+	if len(layer[p.key()]) == 0 {
+		delete(layer, p.key())
+	}
 	if len(r.layers[p.scope]) == 0 {
 		delete(r.layers, p.scope)
 	}
@@ -161,9 +189,11 @@ func (r *Registry) visible(s *tool.Scope) map[key]*part {
 	defer r.mu.Unlock()
 	seen := map[key]*part{}
 	for ; ; s = s.Parent() {
-		for k, p := range r.layers[s] {
-			if seen[k] == nil {
-				seen[k] = p
+		for k, parts := range r.layers[s] {
+			for _, p := range slices.Backward(parts) { // at a commit the new one is shown first
+				if seen[k] == nil && !p.ctx.Fiber().Hidden() {
+					seen[k] = p
+				}
 			}
 		}
 		if s == nil {

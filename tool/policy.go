@@ -190,12 +190,8 @@ func (r *Registry) SetPolicy(c *cordis.Context, p Policy) (*cordis.Handle, error
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		stage := cordis.StageOf(c)
 		for _, had := range load(&r.policies) {
-			other := cordis.StageOf(had.fiber.Context())
-			switch {
-			case other != nil && (other.Over() || other.Replaces(next.fiber)):
-			case stage == nil || !stage.Over() && !stage.Replaces(had.fiber):
+			if c.Clashes(had.fiber) {
 				return fmt.Errorf("set tool policy: there is one already, set by %s", had.fiber.Name())
 			}
 		}

@@ -21,7 +21,12 @@ type hub struct {
 var _ Web = (*hub)(nil)
 
 func newHub(c *cordis.Context, cfg Config) *hub {
-	return &hub{c: c, cfg: cfg, fetches: newRegistry(c, KindFetch), searches: newRegistry(c, KindSearch)}
+	h := &hub{c: c, cfg: cfg, fetches: newRegistry(c, KindFetch), searches: newRegistry(c, KindSearch)}
+	_, _ = cordis.Committing.On(c, func(ctx context.Context, s *cordis.Stage) { // refused by a fiber that ends
+		h.fetches.committed(ctx, s)
+		h.searches.committed(ctx, s)
+	})
+	return h
 }
 
 // Describe says which addresses can be fetched.

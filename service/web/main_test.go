@@ -46,7 +46,7 @@ func newWorld(t *testing.T, cfg Config) *world {
 	})
 	w, _ := Service.Get(root)
 	h := w.(*hub)
-	return &world{root, w, h, h.fetches.entries[providerKey{nil, Local}].provider.(*local)}
+	return &world{root, w, h, h.fetches.entries[providerKey{nil, Local}][0].provider.(*local)}
 }
 
 // mount runs body as the apply function of a temporary plugin and gives its fiber.

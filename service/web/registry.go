@@ -30,7 +30,7 @@ type registry struct {
 	from *cordis.Context // the service's, from which changes are told
 
 	mu      sync.Mutex
-	entries map[providerKey]*entry
+	entries map[providerKey][]*entry // oldest first, one of them used
 }
 
 type providerKey struct {
@@ -42,12 +42,14 @@ type entry struct {
 	providerKey
 	provider provider
 	what     string
+	ctx      *cordis.Context
 	fiber    *cordis.Fiber
 	owner    string
+	quiet    bool // nobody is told that it goes; guarded by the registry's mu
 }
 
 func newRegistry(c *cordis.Context, what string) registry {
-	return registry{what: what, from: c, entries: map[providerKey]*entry{}}
+	return registry{what: what, from: c, entries: map[providerKey][]*entry{}}
 }
 
 var idRule = regexp.MustCompile(limits.ToolName)
@@ -58,26 +60,82 @@ func (g *registry) register(c *cordis.Context, p provider) (*cordis.Handle, erro
 		return nil, fail(CodeInvalidRequest, "%q cannot be the id of a provider: use 1 to 64 letters, digits, - and _", shown(id))
 	}
 	key := providerKey{tool.ScopeOf(c), id}
-	e := &entry{providerKey: key, provider: p, what: g.what, fiber: c.Fiber(), owner: "plugin " + shown(c.Fiber().Name())}
+	e := &entry{providerKey: key, provider: p, what: g.what, ctx: c, fiber: c.Fiber(), owner: "plugin " + shown(c.Fiber().Name())}
 	if m, ok := tool.MountOf(c); ok {
 		e.owner += " (" + m.ID + ")"
 	}
 	h, err := c.Effect(fmt.Sprintf("web.%s provider %q", g.what, id), func(s *cordis.Setup) error {
+		g.take(e)
 		if err := g.add(e); err != nil {
 			return err
 		}
 		s.Collect(func(ctx context.Context) error {
-			g.drop(e)
-			g.changed(ctx, e, false)
+			if g.drop(e) {
+				g.changed(ctx, e, false)
+			}
 			return nil
 		})
-		g.changed(s.Context(), e, true)
+		if !e.fiber.Hidden() {
+			g.changed(s.Context(), e, true)
+		}
 		return nil
 	})
 	if coded := new(service.Error); errors.As(err, &coded) {
 		return nil, coded
 	}
 	return h, err
+}
+
+// take asks the stage of e's fiber for the ids that are in its way.
+func (g *registry) take(e *entry) {
+	stage := cordis.StageOf(e.ctx)
+	if stage == nil {
+		return
+	}
+	g.mu.Lock()
+	others := g.namesakes(e)
+	g.mu.Unlock()
+	for _, had := range others {
+		stage.Takes(had.fiber)
+	}
+}
+
+// committed tells of what a commit has shown and hidden.
+func (g *registry) committed(ctx context.Context, s *cordis.Stage) {
+	g.mu.Lock()
+	var came, went []*entry
+	for _, all := range g.entries {
+		for _, e := range all {
+			switch hidden := e.fiber.Hidden(); {
+			case e.quiet && !hidden:
+				e.quiet = false
+				came = append(came, e)
+			case !e.quiet && hidden && s.Replaces(e.fiber):
+				e.quiet = true
+				went = append(went, e)
+			}
+		}
+	}
+	g.mu.Unlock()
+	for _, e := range went {
+		if !slices.ContainsFunc(came, func(other *entry) bool { return other.providerKey == e.providerKey }) {
+			g.changed(ctx, e, false)
+		}
+	}
+	for _, e := range came {
+		g.changed(ctx, e, true)
+	}
+}
+
+// namesakes gives the providers of e's id that are seen from its scope. The caller
+// holds mu.
+func (g *registry) namesakes(e *entry) (out []*entry) {
+	for key, all := range g.entries {
+		if key.id == e.id && e.scope.Within(key.scope) {
+			out = append(out, all...)
+		}
+	}
+	return out
 }
 
 func (g *registry) changed(ctx context.Context, e *entry, present bool) {
@@ -87,26 +145,34 @@ func (g *registry) changed(ctx context.Context, e *entry, present bool) {
 func (g *registry) add(e *entry) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := 0
-	for key, had := range g.entries {
-		if key.id == e.id && e.scope.Within(key.scope) {
+	for _, had := range g.namesakes(e) {
+		if e.ctx.Clashes(had.fiber) {
 			return fail(CodeDuplicateProvider, "there is a %s provider %q already, of %s: choose another id", g.what, e.id, had.owner)
 		}
-		if key.scope == e.scope {
+	}
+	n := 0
+	for key := range g.entries {
+		if key.scope == e.scope && key.id != e.id {
 			n++
 		}
 	}
 	if n >= limits.WebProviders {
 		return fail(CodeTooManyProviders, "there are %d %s providers already, the most that can be: dispose one first", n, g.what)
 	}
-	g.entries[e.providerKey] = e
+	e.quiet = e.fiber.Hidden()
+	g.entries[e.providerKey] = append(g.entries[e.providerKey], e)
 	return nil
 }
 
-func (g *registry) drop(e *entry) {
+// drop takes a provider out, and tells whether it was seen.
+func (g *registry) drop(e *entry) (seen bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.entries, e.providerKey)
+	left := slices.DeleteFunc(g.entries[e.providerKey], func(had *entry) bool { return had == e })
+	if g.entries[e.providerKey] = left; len(left) == 0 {
+		delete(g.entries, e.providerKey)
+	}
+	return !e.quiet
 }
 
 // list gives the providers that are seen from a scope, by id: its own and those
@@ -115,9 +181,15 @@ func (g *registry) list(from *tool.Scope) []*entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	seen := map[string]*entry{}
-	for _, e := range g.entries {
-		if had := seen[e.id]; from.Within(e.scope) && (had == nil || e.scope.Within(had.scope)) {
-			seen[e.id] = e
+	for key, all := range g.entries {
+		for _, e := range slices.Backward(all) { // at a commit the new one is shown first
+			if e.fiber.Hidden() {
+				continue
+			}
+			if had := seen[key.id]; from.Within(key.scope) && (had == nil || key.scope.Within(had.scope)) {
+				seen[key.id] = e
+			}
+			break
 		}
 	}
 	return slices.SortedFunc(maps.Values(seen), func(a, b *entry) int { return strings.Compare(a.id, b.id) })
