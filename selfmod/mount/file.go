@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
@@ -98,13 +99,14 @@ func (m *Mount) open(ctx context.Context) error {
 // refused is why a file could not be loaded, as its author reads it.
 func (m *Mount) refused(err error) error {
 	e := new(sandbox.Error)
-	if !errors.As(err, &e) || e.Code != wire.CodeSyntax || e.Fault == nil {
+	switch {
+	case errors.As(err, &e) && e.Code == wire.CodeSyntax && e.Fault != nil:
+		return &Failure{Text: m.label() + " failed to parse:\n" + strings.TrimRight(e.Fault.Excerpt+"\n"+hintOf(e.Fault, ""), "\n"), Err: err}
+	case strings.Contains(err.Error(), m.label()):
 		return err
 	}
-	return &Failure{Text: m.label() + " failed to parse:\n" + e.Fault.Excerpt + "\n" + hintOf(e.Fault, fileHint), Err: err}
+	return fmt.Errorf("%s: %w", m.label(), err)
 }
-
-const fileHint = "Check the balance of brackets and quotes. A plugin file is a module: `export default { name, inject, apply(ctx, config) { … } }`."
 
 // Plugin is what the file exports, to be mounted. Nil for a temporary plugin.
 func (m *Mount) Plugin() *cordis.Plugin { return m.plugin }
