@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,7 +36,7 @@ func dryMount(ctx context.Context, s command.Streams, f files.File, config any) 
 	}
 	services := standard.Services{Names: standard.ServiceNames(), Roots: []string{cwd}, Dir: cwd, Program: command.Program}
 	box := sandbox.Config{Exe: command.Program}
-	root, err := command.Compose(ctx, s.Err, limits.CallTimeout, append([]*cordis.Plugin{refusing()}, services.Plugins()...))
+	root, err := command.Compose(ctx, io.Discard, limits.CallTimeout, append([]*cordis.Plugin{refusing()}, services.Plugins()...))
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,13 @@ func onHost(ctx context.Context, s command.Streams, h *files.Host, c *cordis.Con
 	if now := c.Runtime().Digest(); disposed == nil && now != before {
 		disposed = fmt.Errorf("it left something behind when it was disposed:\n%s", plain.Cut(now, limits.ErrorText))
 	}
-	return errors.Join(awaited, err, disposed)
+	switch {
+	case err == nil:
+		err = awaited
+	case errors.Is(err, cordis.ErrConfig) && config == nil:
+		err = fmt.Errorf("%w\nNo row gives it a config. Write one in cordis.yml: {id: …, name: ./%s/%s, config: {…}}", err, pluginsName, plain.Name(filepath.Base(f.Path)))
+	}
+	return errors.Join(err, disposed)
 }
 
 // refusing is a plugin that refuses every act.
