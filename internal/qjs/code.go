@@ -26,7 +26,7 @@ func (vm *VM) CompileStripped(src, filename string) ([]byte, error) {
 
 func (vm *VM) compile(src, filename string, strip int32) (code []byte, err error) {
 	err = vm.enter(func() error {
-		v, err := vm.parse(src, filename, strip)
+		v, err := vm.parse(src, filename, lib.MJS_EVAL_TYPE_GLOBAL, strip)
 		if err != nil {
 			return err
 		}
@@ -37,8 +37,8 @@ func (vm *VM) compile(src, filename string, strip int32) (code []byte, err error
 	return code, err
 }
 
-// parse compiles a script and leaves it in the engine.
-func (vm *VM) parse(src, filename string, strip int32) (lib.TJSValue, error) {
+// parse compiles a script or a module and leaves it in the engine.
+func (vm *VM) parse(src, filename string, kind, strip int32) (lib.TJSValue, error) {
 	if strings.IndexByte(filename, 0) >= 0 {
 		return undefined, errors.New("compile: the file name has a zero byte")
 	}
@@ -50,7 +50,7 @@ func (vm *VM) parse(src, filename string, strip int32) (lib.TJSValue, error) {
 		return undefined, outOfMemory()
 	}
 	lib.XJS_SetStripInfo(vm.tls, vm.rt, strip)
-	v := lib.XJS_Eval(vm.tls, vm.ctx, text, lib.Tsize_t(len(src)), name, lib.MJS_EVAL_TYPE_GLOBAL|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
+	v := lib.XJS_Eval(vm.tls, vm.ctx, text, lib.Tsize_t(len(src)), name, kind|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
 	lib.XJS_SetStripInfo(vm.tls, vm.rt, 0)
 	if isException(v) {
 		return undefined, vm.syntaxError()
@@ -58,7 +58,7 @@ func (vm *VM) parse(src, filename string, strip int32) (lib.TJSValue, error) {
 	return v, nil
 }
 
-// Script is a compiled script inside a VM. It is run once, or freed.
+// Script is a compiled script or module inside a VM. It is run once, or freed.
 type Script struct{ v Value }
 
 // Free gives up a script that is not to be run. It may be called again, and after
@@ -68,9 +68,19 @@ func (s Script) Free() { s.v.Free() }
 // CompileScript is Compile for a script that this VM itself runs: it stays where
 // it is.
 func (vm *VM) CompileScript(src, filename string) (Script, error) {
+	return vm.compileKept(src, filename, lib.MJS_EVAL_TYPE_GLOBAL)
+}
+
+// CompileModule is CompileScript for an ES module, which is run with RunModule.
+// There is nothing that it could import: a module that imports is an *Error.
+func (vm *VM) CompileModule(src, filename string) (Script, error) {
+	return vm.compileKept(src, filename, lib.MJS_EVAL_TYPE_MODULE)
+}
+
+func (vm *VM) compileKept(src, filename string, kind int32) (Script, error) {
 	var s Script
 	err := vm.enter(func() error {
-		v, err := vm.parse(src, filename, 0)
+		v, err := vm.parse(src, filename, kind, 0)
 		if err == nil {
 			s.v = vm.keep(v)
 		}
@@ -87,13 +97,57 @@ func (vm *VM) CompileScript(src, filename string) (Script, error) {
 // the caller frees. The script cannot be run again.
 func (vm *VM) RunScript(s Script) (Value, error) {
 	return vm.run(func() (lib.TJSValue, error) {
-		script, ok := vm.values[s.v.id]
-		if !ok || s.v.vm != vm {
-			return undefined, errors.New("run script: it has been run or freed, or is another VM's")
+		script, err := vm.takeScript(s, lib.EJS_TAG_FUNCTION_BYTECODE)
+		if err != nil {
+			return undefined, err
 		}
-		delete(vm.values, s.v.id)
 		return vm.evalFunction(script)
 	})
+}
+
+// RunModule evaluates a compiled module, up to its first await. It returns the
+// promise of its end, which is rejected with what the module throws, and its
+// namespace, which has what it exports once the promise is fulfilled. The caller frees
+// both; the module itself stays until the VM is closed, and cannot be run again.
+func (vm *VM) RunModule(s Script) (namespace, end Value, err error) {
+	err = vm.enter(func() error {
+		module, err := vm.takeScript(s, lib.EJS_TAG_MODULE)
+		if err != nil {
+			return err
+		}
+		address := *(*uintptr)(unsafe.Pointer(&module.Fu))
+		promise, err := vm.evalFunction(module)
+		if err != nil {
+			return err
+		}
+		vm.forgetBody(promise)
+		end = vm.keep(promise)
+		names := lib.XJS_GetModuleNamespace(vm.tls, vm.ctx, address)
+		if isException(names) {
+			return vm.exception()
+		}
+		namespace = vm.keep(names)
+		return nil
+	})
+	if err != nil {
+		namespace.Free()
+		end.Free()
+		return Value{}, Value{}, err
+	}
+	return namespace, end, nil
+}
+
+// takeScript takes the engine's value out of a Script that has not been run.
+func (vm *VM) takeScript(s Script, kind int32) (lib.TJSValue, error) {
+	v, ok := vm.values[s.v.id]
+	switch {
+	case !ok || s.v.vm != vm:
+		return undefined, errors.New("run script: it has been run or freed, or is another VM's")
+	case tag(v) != kind:
+		return undefined, errors.New("run script: a module is run with RunModule, a script with RunScript")
+	}
+	delete(vm.values, s.v.id)
+	return v, nil
 }
 
 func (vm *VM) writeBytecode(v lib.TJSValue) ([]byte, error) {

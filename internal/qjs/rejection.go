@@ -162,6 +162,23 @@ func (vm *VM) forget(p *tracked) {
 	vm.free(p.promise)
 }
 
+// forgetBody stops watching the promise of a module's body, which the engine makes for
+// itself and rejects just before end, the module's promise, for the same reason.
+func (vm *VM) forgetBody(end lib.TJSValue) {
+	order := vm.tracker.order
+	i := len(order) - 1
+	if i < 1 || order[i].id == 0 || order[i-1].id == 0 || payload(order[i].promise) != payload(end) {
+		return
+	}
+	why := lib.XJS_PromiseResult(vm.tls, vm.ctx, end)
+	body := lib.XJS_PromiseResult(vm.tls, vm.ctx, order[i-1].promise)
+	if tag(why) == tag(body) && payload(why) == payload(body) {
+		vm.forget(order[i-1])
+	}
+	vm.free(body)
+	vm.free(why)
+}
+
 // dropPromises forgets all, at Close.
 func (vm *VM) dropPromises() {
 	promises := vm.tracker.promises
