@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,9 @@ type Config struct {
 	// Retry is the policy for requests that fail; the zero value is
 	// llm.DefaultRetry. One with Max -1 never retries.
 	Retry llm.Retry
+	// MaxSteps and MaxTokens are those of agents whose Options have none; 0 is no limit.
+	MaxSteps  int
+	MaxTokens int64
 }
 
 // Options are what an agent is started with.
@@ -68,10 +72,10 @@ type Options struct {
 	Parent *tool.Scope
 	// Plugins are mounted on the agent's context, in order, and have to become active.
 	Plugins []*cordis.Plugin
-	// MaxSteps ends a turn that would have more steps (EndLimit); 0 is no limit.
+	// MaxSteps ends a turn that would have more steps (EndLimit); 0 is that of [Config].
 	MaxSteps int
 	// MaxTokens is how many tokens the session may use in all its requests, one-shots
-	// too; see Agent.Usage. Beyond them a turn ends (EndLimit); 0 is no limit.
+	// too; see Agent.Usage. Beyond them a turn ends (EndLimit); 0 is that of [Config].
 	MaxTokens int64
 }
 
@@ -127,6 +131,9 @@ type Agents struct {
 func newAgents(c *cordis.Context, cfg Config) (*Agents, error) {
 	if cfg.MaxParallel < 0 {
 		return nil, fmt.Errorf("configure agents: %w: MaxParallel is %d; it is at least 1, or 0 for %d", ErrOptions, cfg.MaxParallel, limits.AgentParallel)
+	}
+	if cfg.MaxSteps < 0 || cfg.MaxTokens < 0 {
+		return nil, fmt.Errorf("configure agents: %w: MaxSteps is %d, MaxTokens is %d; they are positive, or 0 for no limit", ErrOptions, cfg.MaxSteps, cfg.MaxTokens)
 	}
 	if cfg.MaxParallel == 0 {
 		cfg.MaxParallel = limits.AgentParallel
@@ -192,7 +199,7 @@ func (o Options) check() error {
 	case o.Model.Provider == "":
 		return fmt.Errorf("%w: the model has no provider", ErrOptions)
 	case o.MaxSteps < 0 || o.MaxTokens < 0:
-		return fmt.Errorf("%w: MaxSteps is %d, MaxTokens is %d; they are positive, or 0 for no limit", ErrOptions, o.MaxSteps, o.MaxTokens)
+		return fmt.Errorf("%w: MaxSteps is %d, MaxTokens is %d; they are positive, or 0 for those of the configuration", ErrOptions, o.MaxSteps, o.MaxTokens)
 	case slices.Contains(o.Plugins, nil):
 		return fmt.Errorf("%w: a plugin is nil", ErrOptions)
 	}
@@ -210,6 +217,8 @@ func (g *Agents) Start(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("start agent: %w", err)
 	}
+	o.MaxSteps = cmp.Or(o.MaxSteps, g.cfg.MaxSteps)
+	o.MaxTokens = cmp.Or(o.MaxTokens, g.cfg.MaxTokens)
 	a := newAgent(g, o)
 	if err := g.reserve(a); err != nil {
 		return nil, err

@@ -447,3 +447,15 @@ const (
 const (
 	WroteReload = 20 * time.Second // what an agent wrote and a person allowed is taken over within it, or by the next reload
 )
+
+// Settings of Go plugins in documents.
+const (
+	SettingsText  = 4096 // characters of a text that says no bound of its own
+	SettingsItems = 1000 // of a list that says no bound of its own
+
+	FSRoots     = 100 // folders of each kind
+	BashPassEnv = 200 // variables that commands get beside those that they get anyway
+
+	AgentParallelMax = 100 // what AgentParallel may be raised to
+	AgentRetriesMax  = 20  // what LLMRetries may be raised to
+)
