@@ -122,7 +122,11 @@ func (r Row) At(path ...string) Origin {
 	if r.origin == nil {
 		return Origin{}
 	}
-	return originOf(r.origin.nearest(path), "")
+	n, all := r.origin.nearest(path)
+	if !all || len(path) == 0 {
+		return originOf(n, "")
+	}
+	return originOf(n, path[len(path)-1])
 }
 
 // Explain returns where a value comes from and what it shadowed, the newest first;
@@ -157,21 +161,21 @@ func ConfigFault(r Row, path []string, message string) Fault {
 	if r.origin == nil {
 		return Fault{File: "?", Line: 1, Column: 1, Row: r.ID, Message: message}
 	}
-	n := r.origin.nearest(append([]string{"config"}, path...))
+	n, _ := r.origin.nearest(append([]string{"config"}, path...))
 	f := faultAt(n.In, n.Start, message)
 	f.Row = r.ID
 	return f
 }
 
-// nearest returns what stands at a path, or what is nearest above it.
-func (r *record) nearest(path []string) *yaml.Node {
+// nearest returns what stands at a path, or what is nearest above it, and whether it
+// is the former.
+func (r *record) nearest(path []string) (n *yaml.Node, all bool) {
 	if len(path) > 0 {
 		if f := fieldOf(path[0]); f >= 0 && len(r.history[f]) > 0 {
-			n, _ := below(r.history[f][len(r.history[f])-1].node, path[1:])
-			return n
+			return below(r.history[f][len(r.history[f])-1].node, path[1:])
 		}
 	}
-	return r.node
+	return r.node, len(path) == 0
 }
 
 // below goes down from a node as far as it can, and says whether that was all.

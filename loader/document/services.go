@@ -11,17 +11,17 @@ import (
 	"github.com/dsh-go/dsh/lossless"
 )
 
-// services checks a map that has names of services for keys.
+// services checks a map that has names of services for keys. It returns false where
+// it is none.
 func (r *reader) services(n *yaml.Node, what, example string) bool {
 	if n.Kind != yaml.Map {
 		r.fault(n, "%s is a map of services, not %s; for example %s", what, n.Kind, example)
 		return false
 	}
-	ok := r.few(n, what)
 	for _, key := range n.Keys {
-		ok = r.service(key) && ok
+		r.service(key)
 	}
-	return ok
+	return r.few(n, what)
 }
 
 func (r *reader) few(n *yaml.Node, what string) bool {
