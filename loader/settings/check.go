@@ -32,7 +32,7 @@ func (c *checker) fault(path []string, format string, args ...any) {
 // check gives the value with defaults filled in.
 func (c *checker) check(n *node, v lossless.Value, path []string) lossless.Value {
 	if want := n.wants(v); want != "" {
-		c.fault(path, "%s must be %s, and is %s", named(path), want, what(v))
+		c.fault(path, "%s must be %s, and is %s", called(path), want, what(v))
 		return v
 	}
 	switch n.kind {
@@ -110,7 +110,7 @@ func (c *checker) unknown(n *node, name string, path []string) {
 }
 
 func (c *checker) items(n *node, v lossless.Value, path []string) lossless.Value {
-	n.within(c, float64(v.Len()), maxItems, "items", path)
+	n.within(c, float64(v.Len()), limits.SettingsItems, "items", path)
 	if n.kind == reflect.Map {
 		members := make([]lossless.Member, 0, v.Len())
 		for name, member := range v.Members() {
@@ -127,19 +127,19 @@ func (c *checker) items(n *node, v lossless.Value, path []string) lossless.Value
 
 func (c *checker) text(n *node, s string, path []string) {
 	if len(n.enum) > 0 && !slices.Contains(n.enum, s) {
-		c.fault(path, "%s must be one of %s, and is %q", named(path), strings.Join(n.enum, ", "), plain.Line(s, limits.Preview))
+		c.fault(path, "%s must be one of %s, and is %q", called(path), strings.Join(n.enum, ", "), plain.Line(s, limits.Preview))
 		return
 	}
-	n.within(c, float64(utf8.RuneCountInString(s)), maxText, "characters", path)
-	if n.format == "path" && (s == "" || strings.ContainsRune(s, 0)) {
-		c.fault(path, "%s must be a path", named(path))
+	n.within(c, float64(utf8.RuneCountInString(s)), limits.SettingsText, "characters", path)
+	if n.format == formatPath && (s == "" || strings.ContainsRune(s, 0)) {
+		c.fault(path, "%s must be a path", called(path))
 	}
 }
 
 func (c *checker) number(n *node, v lossless.Value, path []string) {
 	f := v.Float()
 	if n.min != nil && f < *n.min || n.max != nil && f > *n.max {
-		c.fault(path, "%s must be %s, and is %s", named(path), n.bounds(), plain.Line(v.Literal(), limits.Preview))
+		c.fault(path, "%s must be %s, and is %s", called(path), n.bounds(), plain.Line(v.Literal(), limits.Preview))
 	}
 }
 
@@ -153,7 +153,7 @@ func (n *node) within(c *checker, count, most float64, of string, path []string)
 		most = *n.max
 	}
 	if count < least || count > most {
-		c.fault(path, "%s must have %s to %s %s, and has %s", named(path), digits(least), digits(most), of, digits(count))
+		c.fault(path, "%s must have %s to %s %s, and has %s", called(path), digits(least), digits(most), of, digits(count))
 	}
 }
 
@@ -179,7 +179,7 @@ func (n *node) words() string {
 	if n.format != "" {
 		return n.format
 	}
-	return "string"
+	return "text"
 }
 
 func plural(words string) string {
@@ -222,12 +222,16 @@ func article(words string) string {
 	return "a " + words
 }
 
-// named is how a message calls the value at path.
-func named(path []string) string {
+// called is how a message calls the value at path.
+func called(path []string) string {
 	if len(path) == 0 {
 		return "the config"
 	}
-	return plain.Name(path[len(path)-1])
+	name := plain.Name(path[len(path)-1])
+	if _, err := strconv.Atoi(name); err == nil {
+		return "item " + name
+	}
+	return name
 }
 
 // what says what a value is.
@@ -240,7 +244,7 @@ func what(v lossless.Value) string {
 	case lossless.Null:
 		return "null"
 	case lossless.String:
-		return fmt.Sprintf("the string %q", plain.Line(v.Str(), limits.Preview))
+		return fmt.Sprintf("the text %q", plain.Line(v.Str(), limits.Preview))
 	}
 	return plain.Line(string(v.Encode()), limits.Preview)
 }

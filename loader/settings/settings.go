@@ -4,15 +4,24 @@
 // A field of a struct is an option if it has a json tag with a name. Its other tags:
 //
 //	doc       what it is, in a sentence or two; required
-//	default   the value when it is absent: JSON, or bare text of a string
-//	min, max  bounds of a number, of the characters of a string, of the items of a list
+//	default   the value when it is absent: JSON, bare text of a string, the name of a limit
+//	min, max  bounds of a number, of the characters of a string, of the items of a list:
+//	          digits, or the name of a limit of package limits, so that no number
+//	          stands in two places
 //	enum      the values of a string, separated by commas
-//	format    path: a path; ~/ is the home folder, else it is relative to the folder of
-//	          the document that says it (whoever makes the plugin resolves it)
+//	format    path, of a string or of the items of a list: ~/ is the home folder, else it
+//	          is relative to the folder of the document that says it; the plugin gets it
+//	          absolute
 //	person    "true": no project may set it
 //
-// Types are bool, string, int, float64, lists of strings or structs, maps of strings,
-// and structs. Durations are integers of milliseconds, and say so by their names.
+// Types are bool, string, int, int64, float64, pointers to them (nil: not given), lists
+// of strings or structs, maps of strings, and structs. Durations are integers of
+// milliseconds, sizes of MiB, and say so by their names: …Ms, …MB.
+//
+// A struct whose fields depend on each other, or that has texts with rules of their
+// own, has a method that says what is wrong with one whose fields fit:
+//
+//	CheckSettings(fault func(path []string, message string))
 //
 // A struct that breaks these rules is a mistake of the program: [For] panics.
 // Everything else is free of side effects and may be used from any goroutine.
@@ -20,9 +29,9 @@ package settings
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/dsh-go/dsh/lossless"
@@ -34,11 +43,8 @@ type Type struct {
 	node   *node
 }
 
-// maxItems bounds lists and maps that say no bound of their own, maxText strings.
-const (
-	maxItems = 1000
-	maxText  = 64 << 10
-)
+// formatPath is the one format that there is.
+const formatPath = "path"
 
 // node describes one value.
 type node struct {
@@ -68,10 +74,19 @@ func For[T any]() *Type {
 }
 
 func describe(t reflect.Type) (*node, error) {
+	if t.Kind() == reflect.Pointer {
+		if k := t.Elem().Kind(); k == reflect.Struct || k == reflect.Slice || k == reflect.Map || k == reflect.Pointer {
+			return nil, fmt.Errorf("%v is no type of a setting", t)
+		}
+		return describe(t.Elem())
+	}
 	n := &node{kind: t.Kind()}
+	if n.kind == reflect.Int64 {
+		n.kind = reflect.Int
+	}
 	var err error
 	switch t.Kind() {
-	case reflect.Bool, reflect.String, reflect.Int, reflect.Float64:
+	case reflect.Bool, reflect.String, reflect.Int, reflect.Int64, reflect.Float64:
 	case reflect.Slice, reflect.Map:
 		if t.Kind() == reflect.Map && t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("the keys of %v are no strings", t)
@@ -84,6 +99,9 @@ func describe(t reflect.Type) (*node, error) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" || name == "-" {
 				continue
+			}
+			if !f.IsExported() || n.fields[name] != nil {
+				return nil, fmt.Errorf("field %s: it is not exported, or there is another %q", f.Name, name)
 			}
 			field, err := describeField(f)
 			if err != nil {
@@ -115,16 +133,22 @@ func describeField(f reflect.StructField) (*node, error) {
 		if !ok {
 			continue
 		}
-		v, err := strconv.ParseFloat(text, 64)
+		v, err := number(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no number: %q", b.tag, text)
+			return nil, fmt.Errorf("its %s: %w", b.tag, err)
 		}
 		*b.to = &v
 	}
 	if text := f.Tag.Get("enum"); text != "" {
 		n.enum = strings.Split(text, ",")
 	}
+	if err := n.fitting(); err != nil {
+		return nil, err
+	}
 	if text, ok := f.Tag.Lookup("default"); ok {
+		if v, ok := named[text]; ok && n.kind == reflect.Int {
+			text = digits(v)
+		}
 		v, err := lossless.Parse([]byte(text))
 		if n.kind == reflect.String && (err != nil || v.Kind() != lossless.String) {
 			v, err = lossless.Str(text), nil
@@ -141,20 +165,33 @@ func describeField(f reflect.StructField) (*node, error) {
 	return n, nil
 }
 
-// Check gives the config as a T, with defaults filled in, or everything that is wrong
-// with it. null is the empty config.
-func (t *Type) Check(config lossless.Value) (value any, faults []Fault) {
-	if config.IsNull() {
-		config = lossless.Obj()
+// fitting says which tag does not belong to the type, and hands a format on to items.
+func (n *node) fitting() error {
+	of := n
+	if n.kind == reflect.Slice {
+		of = n.item
 	}
-	c := checker{}
-	whole := c.check(t.node, config, nil)
-	if len(c.faults) > 0 {
-		return nil, c.faults
+	switch {
+	case n.format != "" && (n.format != formatPath || of.kind != reflect.String):
+		return fmt.Errorf("the format is %q; there is path, of strings and lists of them", n.format)
+	case n.enum != nil && n.kind != reflect.String:
+		return errors.New("only strings have an enum")
+	case (n.min != nil || n.max != nil) && (n.kind == reflect.Bool || n.kind == reflect.Struct):
+		return errors.New("it can have no bounds")
+	case n.min != nil && n.max != nil && *n.min > *n.max:
+		return errors.New("its min is above its max")
+	case n.kind == reflect.Int && (n.min == nil || n.max == nil):
+		return errors.New("a whole number needs min and max")
 	}
+	of.format = n.format
+	return nil
+}
+
+// read makes a T of a value that was checked.
+func (t *Type) read(whole lossless.Value) (any, error) {
 	v := reflect.New(t.goType)
 	if err := json.Unmarshal(whole.Encode(), v.Interface()); err != nil {
-		return nil, []Fault{{Message: "it cannot be read: " + err.Error()}}
+		return nil, err
 	}
 	return v.Elem().Interface(), nil
 }

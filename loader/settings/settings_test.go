@@ -76,10 +76,10 @@ func TestFaults(t *testing.T) {
 			`many.0.steps: steps must be from 1 to 10, and is 11`,
 		}},
 		"no_object": {`[]`, []string{`: the config must be an object, and is a list`}},
-		"a_string":  {`{"roots":"a"}`, []string{`roots: roots must be a list of strings, and is the string "a"`}},
+		"a_string":  {`{"roots":"a"}`, []string{`roots: roots must be a list of texts, and is the text "a"`}},
 		"length":    {`{"name":"","roots":["a","b","c"]}`, []string{`name: name must have 1 to 5 characters, and has 0`, `roots: roots must have 0 to 2 items, and has 3`}},
 		"unlike":    {`{"zzzzzzzz":1}`, []string{`zzzzzzzz: there is no option "zzzzzzzz"; there are: name, on, rate, roots, vars, inner, many`}},
-		"item":      {`{"vars":{"A":1},"roots":[null]}`, []string{`roots.0: 0 must be a string, and is null`, `vars.A: A must be a string, and is 1`}},
+		"item":      {`{"vars":{"A":1},"roots":[null]}`, []string{`roots.0: item 0 must be a text, and is null`, `vars.A: A must be a text, and is 1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got := check(t, c.config)
@@ -94,22 +94,22 @@ func TestBadStructs(t *testing.T) {
 	for name, describe := range map[string]func(){
 		"no_doc": func() {
 			For[struct {
-				A int `json:"a"`
+				A int `json:"a" min:"1" max:"2"`
 			}]()
 		},
 		"bad_default": func() {
 			For[struct {
-				A int `json:"a" doc:"x" default:"x"`
+				A int `json:"a" doc:"x" min:"1" max:"9" default:"x"`
 			}]()
 		},
 		"beyond_default": func() {
 			For[struct {
-				A int `json:"a" doc:"x" default:"5" max:"4"`
+				A int `json:"a" doc:"x" default:"5" min:"1" max:"4"`
 			}]()
 		},
 		"bad_bound": func() {
 			For[struct {
-				A int `json:"a" doc:"x" max:"many"`
+				A int `json:"a" doc:"x" min:"1" max:"many"`
 			}]()
 		},
 		"bad_type": func() {
