@@ -73,6 +73,23 @@ func planeOf(r document.Row, catalog loader.Catalog) plane {
 	return home(r)
 }
 
+// personal says which values of a project's layer are not for a project to give.
+func personal(rows []document.Row, catalog loader.Catalog) (faults document.Faults) {
+	for _, r := range rows {
+		faults = append(faults, personal(r.Children, catalog)...)
+		spec, ok := catalog.Lookup(r.Name)
+		if !ok || spec.Settings == nil {
+			continue
+		}
+		for _, path := range spec.Settings.Personal(r.Config) {
+			if at := r.At(append([]string{"config"}, path...)...); at.Layer.Kind == document.Project {
+				faults = append(faults, document.ConfigFault(r, path, "a project may not set this; set it in your own cordis.yml (in $DSH_HOME), or with --config or --set"))
+			}
+		}
+	}
+	return faults
+}
+
 // may says what a project's layer may do.
 func may(catalog loader.Catalog) func(document.Act) error {
 	return func(a document.Act) error {

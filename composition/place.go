@@ -49,6 +49,7 @@ func (c *Composition) Place(ctx context.Context, cwd string) (*Place, error) {
 	}
 	s := &space{c: c, root: root}
 	if err := s.open(ctx); err != nil {
+		s.close()
 		c.tell(err.Error())
 		return p, nil
 	}
@@ -90,7 +91,7 @@ func (c *Composition) furnish(ctx context.Context, s *space) error {
 func (c *Composition) composed(docs documents, snap *snapshot) (*document.Composition, document.Faults) {
 	project, faults := snap.documents()
 	whole, wrong := docs.compose(project, c.composing(snap))
-	return whole, append(faults, wrong...)
+	return whole, append(append(faults, wrong...), personal(whole.Rows, c.o.Catalog)...)
 }
 
 // Scope is what an agent of the place has as its parent; nil: the global one.

@@ -53,6 +53,7 @@ func Read(ctx context.Context, s Sources, o ReadOptions) (*Reading, error) {
 	r.Faults = append(r.Faults, faults...)
 	whole, faults := docs.compose(project, c.composing(snap))
 	r.Composition, r.Faults = whole, append(r.Faults, faults...)
+	r.Faults = append(r.Faults, personal(whole.Rows, o.Catalog)...)
 	r.check(whole.Rows, snap, o.Catalog)
 	return r, nil
 }
@@ -104,7 +105,7 @@ func (r *Reading) check(rows []document.Row, snap *snapshot, catalog loader.Cata
 			}
 			continue
 		}
-		_, faults := spec.Settings.Check(row.Config)
+		_, faults := spec.Settings.CheckFrom(row.Config, loader.SourceOf(row))
 		for _, f := range faults {
 			r.Faults = append(r.Faults, document.ConfigFault(row, f.Path, f.Message))
 		}

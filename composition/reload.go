@@ -66,7 +66,6 @@ type plan struct {
 	parts   []part
 	snaps   map[*space]*snapshot
 	notices []string
-	ownRows []document.Row // where the space for them is not open yet
 }
 
 // part is what one tree is about to have.
@@ -75,7 +74,7 @@ type part struct {
 	rows []document.Row
 }
 
-// plan reads everything. It changes nothing.
+// plan reads everything. It changes nothing that is mounted.
 func (c *Composition) plan(ctx context.Context) (*plan, error) {
 	p := &plan{snaps: map[*space]*snapshot{}}
 	var err error
@@ -89,10 +88,13 @@ func (c *Composition) plan(ctx context.Context) (*plan, error) {
 	p.docs.noteFiles(whole)
 	alone := divide(whole.Rows, c.o.Catalog)
 	p.parts = append(p.parts, part{c.host, alone.host})
+	if c.own == nil && len(alone.own) > 0 {
+		if err := c.openOwn(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
 	if c.own != nil {
 		p.parts = append(p.parts, part{c.own.tree, alone.own})
-	} else {
-		p.ownRows = alone.own
 	}
 	wholes := map[*space]*document.Composition{nil: whole}
 	for _, s := range c.spaces {
@@ -163,14 +165,6 @@ func (c *Composition) transact(ctx context.Context) (done []string, err error) {
 	for s, snap := range p.snaps {
 		s.snap = snap
 		c.note(s, snap.notice)
-	}
-	if len(p.ownRows) > 0 {
-		if err := c.openOwn(ctx, p.ownRows); err != nil {
-			c.tell(err.Error())
-		}
-		for _, r := range p.ownRows {
-			done = append(done, r.ID)
-		}
 	}
 	return done, nil
 }

@@ -65,6 +65,13 @@ func (s *space) open(ctx context.Context) (err error) {
 	return nil
 }
 
+// close takes back what open began, where it failed.
+func (s *space) close() {
+	if s.fiber != nil {
+		s.fiber.RequestDispose()
+	}
+}
+
 func (s *space) context() *cordis.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,6 +154,7 @@ func (s *space) prepare(next *snapshot) {
 func (c *Composition) openOwn(ctx context.Context, rows []document.Row) error {
 	s := &space{c: c}
 	if err := s.open(ctx); err != nil {
+		s.close()
 		c.tell(err.Error())
 		return nil
 	}
