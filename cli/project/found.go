@@ -12,6 +12,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/loader/document"
+	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/selfmod/files"
 	fsservice "github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/trust"
@@ -81,88 +82,102 @@ func layers(store *trust.Store) ([]*layer, error) {
 
 // read reads the rows and looks at the files.
 func (l *layer) read(file func(path string) ([]byte, error)) {
+	var docs []*document.Document
 	text, err := file(l.rowsPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		l.faults = err
 	default:
-		l.text = text
-		if l.text == nil {
-			l.text = []byte{}
+		l.text = append([]byte{}, text...) // nil means that it is not there
+		doc, faults := document.Parse(document.Layer{Name: shown(l.rowsPath()), Kind: l.kind, Text: text, Dir: l.dir})
+		if l.faults = faults.Err(); doc != nil {
+			docs = append(docs, doc)
 		}
-		l.compose(file)
 	}
-	l.dropped()
+	// A file that no row names is a row by itself, which the others may override.
+	o := document.Options{Env: os.LookupEnv, Open: func(from *document.Layer, path string) (document.Layer, error) {
+		at := filepath.Join(from.Dir, filepath.FromSlash(path))
+		text, err := file(at)
+		return document.Layer{Name: shown(at), Kind: l.kind, Text: text, Dir: filepath.Dir(at)}, err
+	}}
+	named, _ := document.Compose(docs, o)
+	if files := l.dropped(named.Rows); len(files.Text) > 0 {
+		doc, faults := document.Parse(files)
+		if l.faults = errors.Join(l.faults, faults.Err()); doc != nil {
+			docs = append([]*document.Document{doc}, docs...)
+		}
+	}
+	// What is wrong with rows that change those of other layers is not told here: dsh
+	// config check does.
+	composed, _ := document.Compose(docs, o)
+	l.add(composed.Rows, "")
 }
 
-// compose reads the rows of the text. What is wrong with rows that change those of
-// other layers is not told here: dsh config check does.
-func (l *layer) compose(file func(path string) ([]byte, error)) {
-	from := document.Layer{Name: shown(l.rowsPath()), Kind: l.kind, Text: l.text, Dir: l.dir}
-	doc, faults := document.Parse(from)
-	if err := faults.Err(); err != nil {
-		l.faults = err
-		return
+// dropped is a document with a row for each file of the folder of plugins that no row
+// names.
+func (l *layer) dropped(rows []document.Row) document.Layer {
+	dir := filepath.Join(l.dir, pluginsName)
+	named := map[string]bool{}
+	var walk func(rows []document.Row)
+	walk = func(rows []document.Row) {
+		for _, r := range rows {
+			if strings.HasPrefix(r.Name, ".") {
+				named[filepath.Join(r.Layer.Dir, filepath.FromSlash(r.Name))] = true
+			}
+			walk(r.Children)
+		}
 	}
-	composed, _ := document.Compose([]*document.Document{doc}, document.Options{
-		Env: os.LookupEnv,
-		Open: func(from *document.Layer, path string) (document.Layer, error) {
-			at := filepath.Join(from.Dir, filepath.FromSlash(path))
-			text, err := file(at)
-			return document.Layer{Name: shown(at), Kind: l.kind, Text: text, Dir: filepath.Dir(at)}, err
-		},
-	})
-	l.add(composed.Rows, "")
+	walk(rows)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.faults = errors.Join(l.faults, err)
+	}
+	var text strings.Builder
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); isPlugin(path, e) && !named[path] {
+			fmt.Fprintf(&text, "- name: %s\n", lossless.Str("./"+pluginsName+"/"+e.Name()))
+		}
+	}
+	return document.Layer{Name: shown(dir), Kind: l.kind, Text: []byte(text.String()), Dir: l.dir}
 }
 
 // add adds rows, and those below them.
 func (l *layer) add(rows []document.Row, off string) {
 	for _, r := range rows {
-		f := found{id: r.ID, name: r.Name, row: true, disabled: r.Disabled || off != "", config: rowConfig(r)}
-		if r.Layer != nil && r.Layer.Name != shown(l.rowsPath()) {
-			f.included = r.Layer.Name
+		f := found{id: r.ID, name: r.Name, disabled: r.Disabled || off != "", config: rowConfig(r), row: l.mentions(r)}
+		if from := r.Layer.Name; from != shown(l.rowsPath()) && from != shown(filepath.Join(l.dir, pluginsName)) {
+			f.included = from
 		}
-		if len(r.Faults) > 0 {
-			f.broken, f.disabled = plain.Line(r.Faults.Error(), limits.ErrorText), false
-		}
-		if r.Layer != nil && strings.HasPrefix(r.Name, ".") {
+		if strings.HasPrefix(r.Name, ".") {
 			f.path = filepath.Join(r.Layer.Dir, filepath.FromSlash(r.Name))
 			f.look()
 		}
-		if off != "" && !r.Disabled {
+		switch {
+		case len(r.Faults) > 0:
+			f.broken, f.disabled = plain.Line(r.Faults.Error(), limits.ErrorText), false
+		case off != "" && !r.Disabled:
 			f.broken = "the group " + off + " is disabled"
 		}
+		l.rows = append(l.rows, f)
 		below := off
 		if r.Disabled {
 			below = r.ID
 		}
-		l.rows = append(l.rows, f)
 		l.add(r.Children, below)
 	}
+}
+
+// mentions says whether the layer's rows have one of this id.
+func (l *layer) mentions(r document.Row) bool {
+	_, err := document.SetDisabled(l.text, r.ID, true)
+	return l.text != nil && !errors.Is(err, document.ErrNoRow)
 }
 
 // look says why a file cannot be loaded.
 func (f *found) look() {
 	if _, err := files.Read(f.path); err != nil {
 		f.broken = plain.Line(err.Error(), limits.ErrorText)
-	}
-}
-
-// dropped adds the files of the folder of plugins that no row names.
-func (l *layer) dropped() {
-	entries, err := os.ReadDir(filepath.Join(l.dir, pluginsName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.faults = errors.Join(l.faults, err)
-	}
-	for _, e := range entries {
-		path := filepath.Join(l.dir, pluginsName, e.Name())
-		if !isPlugin(path, e) || slices.ContainsFunc(l.rows, func(f found) bool { return f.path == path }) {
-			continue
-		}
-		f := found{id: stem(e.Name()), name: "./" + pluginsName + "/" + e.Name(), path: path}
-		f.look()
-		l.rows = append(l.rows, f)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -146,26 +145,7 @@ func edited(l *layer, f found, on bool) ([]byte, error) {
 	case on:
 		return l.text, nil // it is loaded unless a row says that it is not
 	}
-	return document.Insert(l.text, document.Edited{ID: freeID(l, f.id), Name: f.name, Disabled: true})
-}
-
-// freeID makes an id that no row has of a file's name.
-func freeID(l *layer, name string) string {
-	clean := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, name)
-	taken := map[string]bool{}
-	for _, f := range l.rows {
-		taken[f.id] = f.row
-	}
-	id := clean
-	for n := 2; taken[id]; n++ {
-		id = fmt.Sprintf("%s-%d", clean, n)
-	}
-	return id
+	return document.Insert(l.text, document.Edited{ID: f.id, Name: f.name, Disabled: true})
 }
 
 // write puts the text in its place, if that is as it was read, and trusts it where

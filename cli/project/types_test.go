@@ -58,12 +58,3 @@ func TestCheckTypes(t *testing.T) {
 		t.Errorf("its folder is there still: %v", err)
 	}
 }
-
-func TestFreeID(t *testing.T) {
-	l := &layer{rows: []found{{id: "x", row: true}, {id: "x-2", row: true}, {id: "y"}}}
-	for name, want := range map[string]string{"x": "x-3", "y": "y", "a b.c": "a-b-c", "ü": "-"} {
-		if got := freeID(l, name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
