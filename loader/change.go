@@ -5,56 +5,67 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/loader/document"
 )
 
-// ErrOver says that a Change was committed or aborted before.
-var ErrOver = errors.New("the change is over")
+// Errors of transactions; compare with errors.Is.
+var (
+	// ErrOver says that a Change was committed or aborted before.
+	ErrOver = errors.New("the change is over")
+	// ErrEnded says that the fiber that a tree is on unloaded during a transaction; the
+	// tree is empty, and the next transaction is a boot.
+	ErrEnded = errors.New("the plugin that the rows are mounted on has unloaded")
+)
 
 // Change is a transaction that is prepared. It ends with Commit or Abort, once; until
 // then the tree takes no other. It is for one goroutine.
 type Change struct {
 	t      *Tree
+	life   int // of the tree, in which the change was prepared
 	boot   bool
 	over   bool
 	stage  *cordis.Stage // nil at boot
 	rows   []document.Row
-	ids    map[string]bool
+	realms map[string]bool // keys of the realms that are used
+	had    map[string]*entry
 	next   map[string]*entry
-	fresh  []*entry // of next: what is mounted by this change
+	fresh  []*entry // of next: what is mounted by this change, in the order of the rows
 	opened map[*entry]*cordis.Plugin
 	going  []*cordis.Fiber
 	report Report
 }
 
 // Prepare starts what changed beside what is there. On an error (of the rows, of a
-// plugin that failed, of ctx) nothing has changed. At boot only ctx fails it, and what
-// it starts can be seen at once.
+// plugin that failed, of ctx) nothing has changed. At boot only ctx, and a fiber that
+// does not run, fail it, and what it starts can be seen at once.
+//
+// A row that is down, skipped or failed, is tried again by every transaction; it does
+// not refuse one that leaves it as it was.
 func (t *Tree) Prepare(ctx context.Context, rows []document.Row) (_ *Change, err error) {
-	select {
-	case <-t.turn:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the change before: %w", context.Cause(ctx))
+	if err := t.take(ctx); err != nil {
+		return nil, err
 	}
 	c := &Change{t: t, rows: rows, next: map[string]*entry{}, opened: map[*entry]*cordis.Plugin{}}
+	defer func() {
+		if err != nil {
+			c.Abort(context.WithoutCancel(ctx))
+		}
+	}()
+	if err := t.follow(); err != nil {
+		return nil, err
+	}
 	t.mu.Lock()
-	c.boot = !t.booted
+	c.boot, c.life, c.had = !t.booted, t.life, t.entries
 	t.gone()
 	leaving := slices.Clone(t.leaving)
 	t.mu.Unlock()
 	if !c.boot {
 		c.stage = t.c.Runtime().NewStage(cordis.StageOptions{Replaces: leaving, MayTake: c.mayTake})
 	}
-	defer func() {
-		if err != nil {
-			c.Abort(context.WithoutCancel(ctx))
-		}
-	}()
-	wants, ids := t.flatten(rows)
-	c.ids = ids
+	wants, realms := t.flatten(rows)
+	c.realms = realms
 	if err := c.compare(wants); err != nil {
 		return nil, err
 	}
@@ -63,19 +74,17 @@ func (t *Tree) Prepare(ctx context.Context, rows []document.Row) (_ *Change, err
 
 // compare finds what changed. Nothing of it runs yet.
 func (c *Change) compare(wants []wanted) error {
-	t := c.t
-	t.mu.Lock()
-	had := t.entries
-	t.mu.Unlock()
 	var wrong document.Faults
 	var other []error
 	for _, w := range wants {
-		e, err := c.entry(w, had[w.ID])
-		c.next[w.ID] = e
+		e, err := c.entry(w, c.had[w.ID])
+		if c.next[w.ID] == nil {
+			c.next[w.ID] = e
+		}
 		var faults document.Faults
 		switch {
 		case err == nil:
-		case c.boot:
+		case c.boot || e.tried:
 			e.fault = w.blame(err)
 			c.report.Troubles = append(c.report.Troubles, Trouble{w.ID, e.fault})
 		case errors.As(err, &faults):
@@ -90,91 +99,112 @@ func (c *Change) compare(wants []wanted) error {
 	if len(other) > 0 {
 		return errors.Join(other...)
 	}
-	for id, e := range had {
+	for id, e := range c.had {
 		if c.next[id] == nil {
 			c.leave(e)
 		}
 	}
 	slices.Sort(c.report.Removed)
+	slices.Sort(c.report.Later)
 	return nil
 }
 
-// entry is what becomes of a row: the entry that it has, or one that is to be mounted.
+// entry is what becomes of a row: what it is mounted as, or what is to be mounted.
 func (c *Change) entry(w wanted, had *entry) (*entry, error) {
 	e := &entry{row: w}
-	if had != nil {
-		e.guard = had.guard
+	if w.twice {
+		return e, nameFault(w.Row, "id", fmt.Sprintf("there is another row with the id %s; an id names one row", w.ID))
 	}
-	e.guard = c.t.guardOf(w, e.guard)
 	if w.off {
+		if had != nil && c.holds(had) {
+			return c.stays(had), nil
+		}
 		if had != nil && had.fiber != nil {
-			if c.static(had.row) {
-				return c.stays(e, had), nil
-			}
 			c.going = append(c.going, had.fiber)
 			c.report.Removed = append(c.report.Removed, w.ID)
 		}
-		e.guard = nil
 		return e, nil
 	}
+	e.guard = c.t.guardOf(w, had)
 	spec, config, err := c.t.check(w)
-	if err != nil {
+	if err == nil && isFile(w.Name) {
+		e.code, err = c.t.o.Opener.Read(w.path())
+	}
+	unchanged := had != nil && !had.row.off && w.same(had.row) && sameCode(e.code, had.code)
+	e.tried = unchanged && had.down()
+	switch {
+	case err != nil:
+	case unchanged && !e.tried:
+		e.fiber = had.fiber
+		return e, nil
+	case had != nil && c.holds(had):
+		return c.stays(had), nil
+	case e.code == nil:
+		var plugin *cordis.Plugin
+		if plugin, err = made(spec, config); err == nil {
+			c.opened[e] = plugin
+		}
+	}
+	replaces := had != nil && had.fiber != nil
+	if replaces {
+		c.going = append(c.going, had.fiber)
+	}
+	switch {
+	case err != nil:
 		return e, err
-	}
-	var plugin *cordis.Plugin
-	if isFile(w.Name) {
-		if e.code, err = c.t.o.Opener.Read(w.path()); err != nil {
-			return e, err
-		}
-	}
-	if had != nil && had.fiber != nil {
-		if w.same(had.row) && (e.code == nil || had.code != nil && e.code.Hash() == had.code.Hash()) {
-			e.fiber, e.code = had.fiber, had.code
-			return e, nil
-		}
-		if c.static(had.row) {
-			return c.stays(e, had), nil
-		}
-	}
-	if e.code == nil {
-		if plugin, err = spec.New(config); err != nil {
-			return e, err
-		}
-		c.opened[e] = plugin
+	case replaces:
+		c.report.Remounted = append(c.report.Remounted, w.ID)
+	default:
+		c.report.Mounted = append(c.report.Mounted, w.ID)
 	}
 	c.fresh = append(c.fresh, e)
-	switch {
-	case had == nil || had.fiber == nil:
-		c.report.Mounted = append(c.report.Mounted, w.ID)
-	default:
-		c.going = append(c.going, had.fiber)
-		c.report.Remounted = append(c.report.Remounted, w.ID)
-	}
 	return e, nil
 }
 
-// static says whether what is mounted for a row stays until the next start.
-func (c *Change) static(w wanted) bool {
-	spec, ok := c.t.o.Catalog.Lookup(w.Name)
-	return ok && spec.Static
+// made makes the plugin of a row. A panic is its error.
+func made(spec Spec, config any) (p *cordis.Plugin, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p, err = nil, fmt.Errorf("make the plugin: panic: %v", v)
+		}
+	}()
+	return spec.New(config)
 }
 
-// stays keeps a static plugin whose row says something else now.
-func (c *Change) stays(e, had *entry) *entry {
-	e.row.Row.Name, e.fiber, e.code, e.guard = had.row.Name, had.fiber, had.code, had.guard
-	e.row.Config, e.row.Inject, e.row.surroundings = had.row.Config, had.row.Inject, had.row.surroundings
+// down says whether an entry is skipped or has failed.
+func (e *entry) down() bool {
+	return e.fault != nil || e.fiber != nil && e.fiber.State() == cordis.Failed
+}
+
+func sameCode(a, b Code) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Hash() == b.Hash()
+}
+
+// holds says whether what is mounted for a row stays until the next start.
+func (c *Change) holds(had *entry) bool {
+	spec, ok := c.t.o.Catalog.Lookup(had.row.Name)
+	return ok && spec.Static && had.fiber != nil && !had.down() && had.fiber.State() != cordis.Disposed
+}
+
+// stays keeps a static plugin whose row says something else now, or has gone.
+func (c *Change) stays(had *entry) *entry {
+	e := *had
 	e.later = true
-	c.report.Later = append(c.report.Later, e.row.ID)
-	return e
+	if !had.later {
+		c.report.Later = append(c.report.Later, e.row.ID)
+	}
+	return &e
 }
 
 // leave lets go of an entry whose row has gone.
 func (c *Change) leave(e *entry) {
 	switch {
 	case e.fiber == nil:
-	case c.static(e.row):
-		e := c.stays(&entry{row: e.row}, e)
-		c.next[e.row.ID] = e
+	case c.holds(e):
+		c.next[e.row.ID] = c.stays(e)
 	default:
 		c.going = append(c.going, e.fiber)
 		c.report.Removed = append(c.report.Removed, e.row.ID)
@@ -191,174 +221,35 @@ func (c *Change) mayTake(owner *cordis.Fiber) bool {
 	return false
 }
 
-// start mounts what changed and waits until it has settled.
-func (c *Change) start(ctx context.Context) error {
-	if c.stage != nil {
-		c.stage.Replace(c.going...)
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.t.o.Patience)
-	defer cancel()
-	on := c.t.c
-	if c.stage != nil {
-		on = c.stage.On(on)
-	} else {
-		c.publish() // what it starts can be seen, and guards count, from the first
-	}
-	var errs []error
-	for _, e := range c.fresh {
-		if err := c.mount(ctx, on, e); err != nil {
-			errs = append(errs, c.trouble(e, err))
-		}
-	}
-	for _, e := range c.fresh {
-		if e.fiber == nil {
-			continue
-		}
-		if err := c.settle(ctx, e); err != nil {
-			errs = append(errs, c.trouble(e, err))
-		}
-	}
-	if !c.boot {
-		return errors.Join(errs...)
-	}
-	return nil
-}
-
-// mount mounts one entry.
-func (c *Change) mount(ctx context.Context, on *cordis.Context, e *entry) error {
-	plugin := c.opened[e]
-	var config any
-	if e.code != nil {
-		var err error
-		if plugin, err = e.code.Open(ctx); err != nil {
-			return err
-		}
-		c.opened[e] = plugin
-		config = e.row.Config
-	}
-	if c.boot {
-		e.guard.look(context.WithoutCancel(ctx)) // before there is anything that could be used
-	}
-	f, err := e.row.on(c.t, on).Mount(injecting(plugin, e.row.Inject), config)
-	if err != nil {
-		return err
-	}
-	delete(c.opened, e)
-	c.t.mu.Lock()
-	e.fiber = f
-	if c.boot {
-		c.t.fibers[f] = e
-	}
-	c.t.mu.Unlock()
-	if c.boot {
-		e.guard.watch(context.WithoutCancel(ctx), f)
-	}
-	return nil
-}
-
-// settle waits until an entry has started.
-func (c *Change) settle(ctx context.Context, e *entry) error {
-	switch err := e.fiber.Await(ctx); {
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("it has not started within %s", c.t.o.Patience.Round(time.Millisecond))
-	case err != nil:
-		return err
-	}
-	if c.boot || e.fiber.State() != cordis.Pending || e.code == nil {
-		return nil
-	}
-	for _, old := range c.going { // one that waits must not end one that serves
-		if entry := c.t.entryOf(old); entry != nil && entry.row.ID == e.row.ID && old.State() == cordis.Active {
-			return fmt.Errorf("its new version waits for %s", waiting(e.fiber))
-		}
-	}
-	return nil
-}
-
-func waiting(f *cordis.Fiber) string {
-	var names []string
-	for _, m := range f.Waiting().Missing {
-		names = append(names, fmt.Sprintf("the service %q (%s)", m.Name, m.Reason))
-	}
-	return joined(names)
-}
-
-func joined(names []string) string {
-	out := ""
-	for i, n := range names {
-		if i > 0 {
-			out += ", "
-		}
-		out += n
-	}
-	return out
-}
-
-func (t *Tree) entryOf(f *cordis.Fiber) *entry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.fibers[f]
-}
-
-// trouble notes an error of an entry.
-func (c *Change) trouble(e *entry, err error) error {
-	err = e.row.blame(err)
-	if c.boot {
-		c.t.mu.Lock()
-		if e.fiber == nil {
-			e.fault = err
-		}
-		c.t.mu.Unlock()
-		c.report.Troubles = append(c.report.Troubles, Trouble{e.row.ID, err})
-	}
-	return err
-}
-
-// publish makes the change what the tree has.
-func (c *Change) publish() {
-	t := c.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rows, t.entries, t.booted = c.rows, c.next, true
-	t.fibers = make(map[*cordis.Fiber]*entry, len(c.next))
-	t.guarding = false
-	for _, e := range c.next {
-		if e.fiber != nil {
-			t.fibers[e.fiber] = e
-		}
-		t.guarding = t.guarding || e.guard != nil
-	}
-	t.leaving = append(t.leaving, c.going...)
-}
-
 // Report is what the change does, or has done.
 func (c *Change) Report() Report { return c.report }
 
 // Commit swaps what changed in. It does not wait for what goes: that drains, and
-// dependents restart, by themselves.
+// dependents restart, by themselves; see Tree.Settle. Where it fails the change is
+// aborted.
 func (c *Change) Commit(ctx context.Context) (Report, error) {
 	if c.over {
 		return c.report, ErrOver
 	}
-	c.over = true
-	defer func() { c.t.turn <- struct{}{} }()
 	if c.boot {
+		c.end()
 		return c.report, nil
 	}
-	c.t.mu.Lock()
-	before := c.t.entries
-	c.t.mu.Unlock()
-	for _, e := range c.next { // a new guard withholds before, an old one gives back after
-		if e.guard != nil && (before[e.row.ID] == nil || before[e.row.ID].guard != e.guard) {
-			e.guard.watch(ctx, e.fiber)
-		}
+	ctx = context.WithoutCancel(ctx)
+	before, ok := c.publish()
+	if !ok {
+		c.Abort(ctx)
+		return Report{}, fmt.Errorf("commit rows: %w", ErrEnded)
 	}
-	c.publish()
-	err := c.stage.Commit()
-	for _, e := range c.next {
+	for _, e := range c.next { // those that are not active withhold before
 		e.guard.watch(ctx, e.fiber)
 	}
-	for id, e := range before {
+	if err := c.stage.Commit(); err != nil {
+		c.restore(ctx, before)
+		c.Abort(ctx)
+		return Report{}, fmt.Errorf("commit rows: %w", err)
+	}
+	for id, e := range c.had { // and who guards no more gives back after
 		if e.guard != nil && (c.next[id] == nil || c.next[id].guard != e.guard) {
 			e.guard.close(ctx)
 		}
@@ -370,27 +261,37 @@ func (c *Change) Commit(ctx context.Context) (Report, error) {
 			}
 		}
 	}
-	c.t.o.Realms.keep(c.t, c.ids)
-	if err != nil {
-		return c.report, fmt.Errorf("commit rows: %w", err)
-	}
+	c.t.mu.Lock()
+	c.t.stage = c.stage
+	c.t.mu.Unlock()
+	c.end()
 	return c.report, nil
 }
 
-// Abort takes back what Prepare started. After Commit it does nothing; what a boot
-// mounted stays.
+// Abort takes back what Prepare started, and waits for that for as long as a start may
+// take. After Commit it does nothing; what a boot mounted stays.
 func (c *Change) Abort(ctx context.Context) {
 	if c.over {
 		return
 	}
-	c.over = true
-	defer func() { c.t.turn <- struct{}{} }()
 	for e, p := range c.opened {
 		if e.code != nil {
 			e.code.Discard(p)
 		}
 	}
 	if c.stage != nil {
-		_ = c.stage.Abort(ctx) // what could not end is logged by the runtime
+		ctx, cancel := context.WithTimeout(ctx, c.t.o.Patience)
+		defer cancel()
+		if err := c.stage.Abort(ctx); err != nil {
+			c.t.c.Logger("loader").Warn("what a refused change started has not ended well", "error", err)
+		}
 	}
+	c.end()
+}
+
+// end gives the turn back.
+func (c *Change) end() {
+	c.over = true
+	c.t.keepRealms()
+	c.t.turn <- struct{}{}
 }

@@ -23,12 +23,13 @@ type guard struct {
 	closed      bool
 	fiber       *cordis.Fiber // that counts
 	held        *cordis.Handle
+	registry    *tool.Registry // that held is of
 }
 
 func guarded(g document.Guards) bool { return g.All || len(g.Names) > 0 }
 
 // guardOf gives the guard of a row, the one that it had if that guards the same.
-func (t *Tree) guardOf(w wanted, had *guard) *guard {
+func (t *Tree) guardOf(w wanted, before *entry) *guard {
 	if !guarded(w.Guards) {
 		return nil
 	}
@@ -36,7 +37,10 @@ func (t *Tree) guardOf(w wanted, had *guard) *guard {
 	if w.Guards.All {
 		names = nil
 	}
-	if had != nil && (had.names == nil) == (names == nil) && slices.Equal(had.names, names) {
+	if before == nil {
+		return &guard{t: t, id: w.ID, names: names}
+	}
+	if had := before.guard; had != nil && (had.names == nil) == (names == nil) && slices.Equal(had.names, names) {
 		return had
 	}
 	return &guard{t: t, id: w.ID, names: names}
@@ -56,6 +60,9 @@ func (g *guard) watch(ctx context.Context, f *cordis.Fiber) {
 // look withholds or gives back, as the state of the fiber is now. One caller does it
 // at a time; what others see meanwhile is looked at again by that one.
 func (g *guard) look(ctx context.Context) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.again = true; g.busy {
@@ -65,27 +72,25 @@ func (g *guard) look(ctx context.Context) {
 	for g.again {
 		g.again = false
 		give := g.closed || g.fiber != nil && g.fiber.State() == cordis.Active
-		if give == (g.held == nil) {
-			continue
-		}
-		held := g.held
+		held, had := g.held, g.registry
 		g.mu.Unlock()
-		if give {
+		now, _ := tool.Service.Get(g.t.c)
+		if held != nil && (give || now != had) {
 			_ = held.Dispose(ctx) // it is only a change of a list
 			held = nil
-		} else {
-			held = g.withhold()
+		}
+		if held == nil && !give {
+			held = g.withhold(now)
 		}
 		g.mu.Lock()
-		g.held = held
+		g.held, g.registry = held, now
 	}
 	g.busy = false
 }
 
 // withhold keeps the tools away; nil where there is no registry, nor any tool.
-func (g *guard) withhold() *cordis.Handle {
-	registry, ok := tool.Service.Get(g.t.c)
-	if !ok {
+func (g *guard) withhold(registry *tool.Registry) *cordis.Handle {
+	if registry == nil {
 		return nil
 	}
 	h, err := registry.Withhold(g.t.c, g.names, fmt.Sprintf(
@@ -98,6 +103,9 @@ func (g *guard) withhold() *cordis.Handle {
 
 // close gives back what is withheld; the guard is over.
 func (g *guard) close(ctx context.Context) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
@@ -120,6 +128,8 @@ func (t *Tree) statusChanged(ctx context.Context, ch cordis.StatusChange) {
 	guarding, e := t.guarding, t.fibers[ch.Fiber]
 	t.mu.Unlock()
 	switch {
+	case ch.Fiber == t.c.Fiber() && ch.New == cordis.Unloading:
+		t.unloaded()
 	case !guarding:
 	case e != nil && e.guard != nil:
 		e.guard.look(ctx)

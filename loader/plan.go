@@ -3,50 +3,52 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
-	"slices"
 
-	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/loader/document"
+	"github.com/dsh-go/dsh/loader/settings"
 	"github.com/dsh-go/dsh/lossless"
 )
 
 // wanted is a row as it is to be mounted.
 type wanted struct {
 	document.Row
-	off bool // it is disabled, or a group around it is
+	off   bool // it is disabled, or a group around it is
+	twice bool // its id is another row's
 	surroundings
 }
 
-// flatten gives the rows that are no groups, in their order.
-func (t *Tree) flatten(rows []document.Row) (out []wanted, ids map[string]bool) {
-	ids = map[string]bool{}
+// flatten gives the rows that are no groups, and groups that have faults, in their
+// order, and the keys of the realms that they use.
+func (t *Tree) flatten(rows []document.Row) (out []wanted, realms map[string]bool) {
+	ids := map[string]bool{}
+	realms = map[string]bool{}
 	var walk func(rows []document.Row, off bool, s surroundings)
 	walk = func(rows []document.Row, off bool, s surroundings) {
 		for _, r := range rows {
+			w := wanted{Row: r, off: off || r.Disabled && len(r.Faults) == 0, twice: ids[r.ID], surroundings: s.within(t, r)}
 			ids[r.ID] = true
-			if inner := s.within(t, r); r.Group {
-				walk(r.Children, off || r.Disabled, inner)
-			} else {
-				out = append(out, wanted{r, off || r.Disabled, inner})
+			if r.Group && len(r.Faults) == 0 && !w.twice {
+				walk(r.Children, w.off, w.surroundings)
+				continue
+			}
+			out = append(out, w)
+			for _, key := range w.isolate {
+				realms[key] = realms[key] || !w.off
 			}
 		}
 	}
 	walk(rows, false, surroundings{})
-	return out, ids
+	maps.DeleteFunc(realms, func(_ string, used bool) bool { return !used })
+	return out, realms
 }
 
 // same says whether a fiber of w needs no other one for o, but for a file's text.
 func (w wanted) same(o wanted) bool {
-	return w.Name == o.Name && w.path() == o.path() && lossless.Equal(w.Config, o.Config) &&
-		w.equal(o.surroundings) && slices.EqualFunc(w.Inject, o.Inject, sameDependency)
-}
-
-func sameDependency(a, b cordis.Dependency) bool {
-	x, _ := a.Config.(lossless.Value)
-	y, _ := b.Config.(lossless.Value)
-	return a.Name == b.Name && a.Optional == b.Optional && (a.Config == nil) == (b.Config == nil) && lossless.Equal(x, y)
+	return w.Name == o.Name && w.path() == o.path() && lossless.Equal(w.Config, o.Config) && w.equal(o.surroundings)
 }
 
 // path is where the row's file is; "" for a Go plugin.
@@ -64,8 +66,17 @@ func (w wanted) blame(err error) error {
 	if errors.As(err, &fault) || errors.As(err, &faults) {
 		return err // it has its place
 	}
-	at := w.At()
-	return fmt.Errorf("row %s (plugin %s, %s:%d): %w", w.ID, plain.Line(w.Name, 80), at.Layer.Name, at.Line, err)
+	file, line := placeOf(w.Row)
+	return fmt.Errorf("row %s (plugin %s, %s:%d): %w", w.ID, plain.Line(w.Name, limits.Name), file, line, err)
+}
+
+// placeOf is where a row stands; "" and 0 of one that was not composed.
+func placeOf(r document.Row) (file string, line int) {
+	at := r.At()
+	if at.Layer == nil {
+		return "", 0
+	}
+	return at.Layer.Name, at.Line
 }
 
 // check says what is wrong with a row before anything of it runs, and gives what its
@@ -82,13 +93,13 @@ func (t *Tree) check(w wanted) (spec Spec, config any, err error) {
 	}
 	spec, ok := t.o.Catalog.Lookup(w.Name)
 	if !ok {
-		text := fmt.Sprintf("there is no plugin %q", plain.Line(w.Name, 80))
+		text := fmt.Sprintf("there is no plugin %q", plain.Line(w.Name, limits.Name))
 		if near := plain.Nearest(w.Name, t.o.Catalog.Names()); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		} else {
 			text += `; a plugin file is named "./file.js"`
 		}
-		return spec, nil, nameFault(w.Row, text)
+		return spec, nil, nameFault(w.Row, "name", text)
 	}
 	if spec.Settings == nil {
 		if !w.Config.IsNull() {
@@ -96,7 +107,7 @@ func (t *Tree) check(w wanted) (spec Spec, config any, err error) {
 		}
 		return spec, nil, err
 	}
-	config, wrong := spec.Settings.Check(w.Config)
+	config, wrong := spec.Settings.CheckFrom(w.Config, SourceOf(w.Row))
 	if len(wrong) > 0 {
 		faults := make(document.Faults, len(wrong))
 		for i, f := range wrong {
@@ -107,23 +118,23 @@ func (t *Tree) check(w wanted) (spec Spec, config any, err error) {
 	return spec, config, nil
 }
 
-// nameFault is a fault of a row's name.
-func nameFault(r document.Row, message string) error {
-	at := r.At("name")
-	return document.Faults{{File: at.Layer.Name, Line: at.Line, Column: at.Column, Row: r.ID, Message: message}}
+// SourceOf tells which document says the values of a row's config.
+func SourceOf(r document.Row) func(path ...string) settings.Source {
+	return func(path ...string) settings.Source {
+		at := r.At(append([]string{"config"}, path...)...)
+		if at.Layer == nil {
+			return settings.Source{}
+		}
+		return settings.Source{Dir: at.Layer.Dir, Project: at.Layer.Kind == document.Project}
+	}
 }
 
-// injecting is the plugin with what the row injects beside it.
-func injecting(p *cordis.Plugin, more []cordis.Dependency) *cordis.Plugin {
-	if len(more) == 0 {
-		return p
+// nameFault is a fault of a row's name or id.
+func nameFault(r document.Row, field, message string) error {
+	at := r.At(field)
+	f := document.Fault{Line: at.Line, Column: at.Column, Row: r.ID, Message: message}
+	if at.Layer != nil {
+		f.File = at.Layer.Name
 	}
-	next := *p
-	next.Inject = slices.Clone(p.Inject)
-	for _, d := range more {
-		if !slices.ContainsFunc(next.Inject, func(o cordis.Dependency) bool { return o.Name == d.Name }) {
-			next.Inject = append(next.Inject, d)
-		}
-	}
-	return &next
+	return document.Faults{f}
 }

@@ -11,39 +11,57 @@ import (
 	"github.com/dsh-go/dsh/lossless"
 )
 
-// Realms are the realms that rows name by labels. One label is one realm. All methods
-// are safe for concurrent use.
+// Realms are the realms that rows name by labels. One label is one realm for all trees
+// that share the set, as long as a row of one of them uses it. All methods are safe for
+// concurrent use.
 type Realms struct {
 	mu     sync.Mutex
 	realms map[string]*cordis.Realm
+	uses   map[*Tree]map[string]bool // by tree, the keys
 }
 
 // NewRealms returns an empty set.
-func NewRealms() *Realms { return &Realms{realms: map[string]*cordis.Realm{}} }
+func NewRealms() *Realms {
+	return &Realms{realms: map[string]*cordis.Realm{}, uses: map[*Tree]map[string]bool{}}
+}
 
-// realm gives the realm of a key, which stays the same as long as it is kept.
-func (r *Realms) realm(key string) *cordis.Realm {
+// labelled begins the key of a label. That of a row's own realm begins with the tree.
+const labelled = "="
+
+// realm gives the realm of a key for a tree, which uses it from now on.
+func (r *Realms) realm(t *Tree, key string) *cordis.Realm {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.realms[key] == nil {
-		r.realms[key] = cordis.NewRealm(strings.TrimPrefix(key, labelled))
+		label, ok := strings.CutPrefix(key, labelled)
+		if !ok {
+			label = strings.TrimPrefix(key, t.prefix())
+		}
+		r.realms[key] = cordis.NewRealm(label)
 	}
+	if r.uses[t] == nil {
+		r.uses[t] = map[string]bool{}
+	}
+	r.uses[t][key] = true
 	return r.realms[key]
 }
 
-// private keys are those of rows; a label's begins with labelled, which no id does.
-const labelled = "="
-
-// keep forgets the private realms of rows that are not among ids. Realms with labels
-// cost a name each and may be another tree's.
-func (r *Realms) keep(tree *Tree, ids map[string]bool) {
+// keep says which realms a tree uses, and forgets those that none does.
+func (r *Realms) keep(t *Tree, keys map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	prefix := tree.prefix()
+	if len(keys) == 0 {
+		delete(r.uses, t)
+	} else {
+		r.uses[t] = maps.Clone(keys)
+	}
 	maps.DeleteFunc(r.realms, func(key string, _ *cordis.Realm) bool {
-		rest, private := strings.CutPrefix(key, prefix)
-		id, _, _ := strings.Cut(rest, "/")
-		return private && !ids[id]
+		for _, used := range r.uses {
+			if used[key] {
+				return false
+			}
+		}
+		return true
 	})
 }
 
@@ -51,6 +69,7 @@ func (r *Realms) keep(tree *Tree, ids map[string]bool) {
 type surroundings struct {
 	isolate   map[string]string // service to the key of its realm
 	intercept []interception    // outermost first
+	inject    []cordis.Dependency
 }
 
 type interception struct {
@@ -67,7 +86,7 @@ func (s surroundings) within(t *Tree, r document.Row) surroundings {
 		}
 		for service, realm := range r.Isolate {
 			if realm.Label == "" {
-				next[service] = t.prefix() + r.ID + "/" + service
+				next[service] = t.prefix() + r.ID
 			} else {
 				next[service] = labelled + realm.Label
 			}
@@ -81,13 +100,35 @@ func (s surroundings) within(t *Tree, r document.Row) surroundings {
 		}
 		s.intercept = next
 	}
+	s.inject = merge(s.inject, r.Inject)
 	return s
+}
+
+// merge adds dependencies to those that are there. Of two for one service the config
+// of the added one counts, if it has one; it is optional if both are.
+func merge(deps, more []cordis.Dependency) []cordis.Dependency {
+	if len(more) == 0 {
+		return deps
+	}
+	out := slices.Clone(deps)
+	for _, d := range more {
+		i := slices.IndexFunc(out, func(o cordis.Dependency) bool { return o.Name == d.Name })
+		if i < 0 {
+			out = append(out, d)
+			continue
+		}
+		out[i].Optional = out[i].Optional && d.Optional
+		if d.Config != nil {
+			out[i].Config = d.Config
+		}
+	}
+	return out
 }
 
 // on derives the context of a row.
 func (s surroundings) on(t *Tree, c *cordis.Context) *cordis.Context {
 	for _, service := range slices.Sorted(maps.Keys(s.isolate)) {
-		c = c.Isolate(service, t.o.Realms.realm(s.isolate[service]))
+		c = c.Isolate(service, t.o.Realms.realm(t, s.isolate[service]))
 	}
 	for _, i := range s.intercept {
 		c = c.Intercept(i.service, i.config)
@@ -96,7 +137,14 @@ func (s surroundings) on(t *Tree, c *cordis.Context) *cordis.Context {
 }
 
 func (s surroundings) equal(o surroundings) bool {
-	return maps.Equal(s.isolate, o.isolate) && slices.EqualFunc(s.intercept, o.intercept, func(a, b interception) bool {
-		return a.service == b.service && lossless.Equal(a.config, b.config)
-	})
+	return maps.Equal(s.isolate, o.isolate) && slices.EqualFunc(s.inject, o.inject, sameDependency) &&
+		slices.EqualFunc(s.intercept, o.intercept, func(a, b interception) bool {
+			return a.service == b.service && lossless.Equal(a.config, b.config)
+		})
+}
+
+func sameDependency(a, b cordis.Dependency) bool {
+	x, _ := a.Config.(lossless.Value)
+	y, _ := b.Config.(lossless.Value)
+	return a.Name == b.Name && a.Optional == b.Optional && (a.Config == nil) == (b.Config == nil) && lossless.Equal(x, y)
 }

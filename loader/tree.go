@@ -1,9 +1,11 @@
 package loader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,11 +40,21 @@ type Tree struct {
 	o    Options
 	turn chan struct{} // has a token while no transaction is under way
 
-	mu       sync.Mutex // guards what follows
+	mu sync.Mutex // guards what follows
+	holding
+	life     int            // counts the unloads of c's fiber
+	closed   bool           // for good
+	followed *cordis.Handle // the listener; nil: c's fiber has unloaded since
+	stage    *cordis.Stage  // that was committed last
+}
+
+// holding is what a transaction gives a tree.
+type holding struct {
 	rows     []document.Row
 	entries  map[string]*entry // by id: all rows but groups
 	fibers   map[*cordis.Fiber]*entry
 	leaving  []*cordis.Fiber // replaced, and not gone yet
+	realms   map[string]bool // keys of those that are used
 	booted   bool
 	guarding bool // some entry has a guard
 }
@@ -53,12 +65,14 @@ type entry struct {
 	code  Code          // of a plugin file
 	fiber *cordis.Fiber // nil: it is disabled or skipped
 	fault error         // why it is skipped
+	tried bool          // its failure is no news: it was down, and nothing of it changed
 	later bool
 	guard *guard // nil: it guards nothing
 }
 
 // New returns an empty tree whose rows are mounted below c's fiber, which must run.
-// They end with it.
+// They end with it: where it unloads, the tree is empty, and the next transaction is a
+// boot.
 func New(c *cordis.Context, o Options) (*Tree, error) {
 	if o.Realms == nil {
 		o.Realms = NewRealms()
@@ -66,12 +80,133 @@ func New(c *cordis.Context, o Options) (*Tree, error) {
 	if o.Patience <= 0 {
 		o.Patience = limits.RowsStart
 	}
-	t := &Tree{c: c, o: o, turn: make(chan struct{}, 1), entries: map[string]*entry{}, fibers: map[*cordis.Fiber]*entry{}}
+	t := &Tree{c: c, o: o, turn: make(chan struct{}, 1)}
 	t.turn <- struct{}{}
-	if _, err := cordis.StatusChanged.On(c, t.statusChanged, cordis.Global(), cordis.Prepend()); err != nil {
-		return nil, fmt.Errorf("follow rows: %w", err)
+	return t, t.follow()
+}
+
+// follow listens to the states of rows.
+func (t *Tree) follow() error {
+	t.mu.Lock()
+	followed := t.followed != nil
+	t.mu.Unlock()
+	if followed {
+		return nil
 	}
-	return t, nil
+	h, err := cordis.StatusChanged.On(t.c, t.statusChanged, cordis.Global(), cordis.Prepend())
+	if err != nil {
+		return fmt.Errorf("follow rows: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.followed = h
+	return nil
+}
+
+// take waits until no transaction is under way.
+func (t *Tree) take(ctx context.Context) error {
+	select {
+	case <-t.turn:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the change before: %w", context.Cause(ctx))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		t.turn <- struct{}{}
+		return ErrClosed
+	}
+	return nil
+}
+
+// unloaded forgets everything: c's fiber disposes it.
+func (t *Tree) unloaded() {
+	t.mu.Lock()
+	t.life++
+	t.holding, t.followed, t.stage = holding{}, nil, nil
+	t.mu.Unlock()
+	t.keepRealms()
+}
+
+// keepRealms forgets realms that nobody uses.
+func (t *Tree) keepRealms() {
+	t.mu.Lock()
+	realms := t.realms
+	t.mu.Unlock()
+	t.o.Realms.keep(t, realms)
+}
+
+// Close unmounts all rows, the last first, and waits until they are quiescent. Nothing
+// can be mounted afterwards. The error is that of the wait, or of calls that were
+// abandoned; what has not ended goes on to end.
+func (t *Tree) Close(ctx context.Context) error {
+	if err := t.take(ctx); err != nil {
+		if errors.Is(err, ErrClosed) {
+			return nil
+		}
+		return err
+	}
+	t.mu.Lock()
+	fibers, entries, followed := t.standing(), t.entries, t.followed
+	t.closed = true
+	t.life++
+	t.holding, t.followed = holding{}, nil
+	t.mu.Unlock()
+	var errs []error
+	for _, f := range slices.Backward(fibers) {
+		f.RequestDispose()
+	}
+	for _, f := range slices.Backward(fibers) {
+		_, err := f.Dispose(ctx)
+		errs = append(errs, err)
+	}
+	for _, e := range entries {
+		e.guard.close(context.WithoutCancel(ctx))
+	}
+	if followed != nil {
+		errs = append(errs, followed.Dispose(ctx))
+	}
+	t.keepRealms()
+	t.turn <- struct{}{}
+	return errors.Join(errs...)
+}
+
+// standing gives the fibers of the rows and of what they replaced, in the order in
+// which they were mounted. The caller holds mu.
+func (t *Tree) standing() []*cordis.Fiber {
+	fibers := slices.Clone(t.leaving)
+	for f := range t.fibers {
+		fibers = append(fibers, f)
+	}
+	slices.SortFunc(fibers, func(a, b *cordis.Fiber) int { return cmp.Compare(a.ID(), b.ID()) })
+	return fibers
+}
+
+// Settle waits until what the last transaction replaced has gone and no row has
+// anything to do. Rows that wait or failed have settled.
+func (t *Tree) Settle(ctx context.Context) error {
+	t.mu.Lock()
+	stage, leaving := t.stage, slices.Clone(t.leaving)
+	t.mu.Unlock()
+	if stage != nil { // first what lingers: to dispose cuts it short
+		if err := stage.Wait(ctx); err != nil {
+			return fmt.Errorf("settle rows: %w", err)
+		}
+	}
+	for _, f := range leaving {
+		if _, err := f.Dispose(ctx); err != nil {
+			return fmt.Errorf("settle rows: %w", err)
+		}
+	}
+	t.mu.Lock()
+	t.gone()
+	fibers := t.standing()
+	t.mu.Unlock()
+	settle(ctx, fibers)
+	if ctx.Err() != nil {
+		return fmt.Errorf("settle rows: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // Apply is Prepare and Commit. Where it fails nothing has changed, but at boot, which
@@ -83,6 +218,9 @@ func (t *Tree) Apply(ctx context.Context, rows []document.Row) (Report, error) {
 	}
 	return change.Commit(ctx)
 }
+
+// ErrClosed says that a tree takes no more rows.
+var ErrClosed = errors.New("the rows are closed")
 
 // Fiber returns the fiber of a row.
 func (t *Tree) Fiber(id string) (*cordis.Fiber, bool) {
@@ -109,20 +247,27 @@ func (t *Tree) Rows() []RowInfo {
 	walk = func(rows []document.Row, off bool) {
 		for _, r := range rows {
 			info := infoOf(r, off || r.Disabled)
-			if e, ok := entries[r.ID]; ok && !r.Group {
+			if e, ok := entries[r.ID]; ok {
 				e.tell(&info)
+				delete(entries, r.ID)
 			}
 			out = append(out, info)
 			walk(r.Children, off || r.Disabled)
 		}
 	}
 	walk(rows, false)
+	for _, id := range slices.Sorted(maps.Keys(entries)) { // static ones whose row has gone
+		e := entries[id]
+		info := infoOf(e.row.Row, e.row.off)
+		e.tell(&info)
+		out = append(out, info)
+	}
 	return out
 }
 
 func infoOf(r document.Row, off bool) RowInfo {
-	at := r.At()
-	info := RowInfo{ID: r.ID, Name: r.Name, Layer: at.Layer.Name, Line: at.Line, State: "skipped"}
+	info := RowInfo{ID: r.ID, Name: r.Name, State: "skipped"}
+	info.Layer, info.Line = placeOf(r)
 	if r.Group {
 		info.State = "group"
 	}
