@@ -23,6 +23,7 @@ import (
 type hosted struct {
 	mu       sync.Mutex
 	services map[string]*boundService
+	relays   map[string]*Service // of plugins in another worker
 	objects  map[uint32]*bridge.Object
 	streams  map[uint32]*stream
 	last     uint32 // number of objects and streams
@@ -83,6 +84,7 @@ func (r *run) unbind(name string) {
 	r.hosted.mu.Lock()
 	defer r.hosted.mu.Unlock()
 	delete(r.hosted.services, name)
+	delete(r.hosted.relays, name)
 }
 
 // same tells whether a service has the value that it had.
@@ -254,6 +256,9 @@ func (r *run) cancelCall(payload json.RawMessage) {
 
 // callSync answers a call of a method that is synchronous, or reads a property.
 func (r *run) callSync(ctx context.Context, payload json.RawMessage) (any, error) {
+	if a, ok, err := r.relayed(payload); ok || err != nil {
+		return r.answered(a.ask(ctx, err))
+	}
 	q, err := r.read(payload)
 	if err != nil {
 		return nil, err
@@ -278,6 +283,9 @@ func (r *run) acting(ctx context.Context) context.Context {
 // callAsync answers a call of a method that returns a promise, reads a property
 // that is one, or begins an iteration.
 func (r *run) callAsync(ctx context.Context, payload json.RawMessage) (any, error) {
+	if a, ok, err := r.relayed(payload); ok || err != nil {
+		return r.answered(a.ask(ctx, err))
+	}
 	q, err := r.read(payload)
 	if err != nil {
 		return nil, err
@@ -338,7 +346,7 @@ func (r *run) endHosted(ctx context.Context) error {
 		idle = make(chan struct{})
 		h.idle = idle
 	}
-	h.services, h.objects, h.streams, h.early = nil, nil, nil, nil
+	h.services, h.relays, h.objects, h.streams, h.early = nil, nil, nil, nil, nil
 	h.mu.Unlock()
 	for _, c := range calls {
 		c.cancel(errRunOver)

@@ -60,7 +60,8 @@ func (m *Mount) missed(vm *sandbox.VM) bool {
 type Service struct {
 	Mount   string // "dyn-1", or the path of a plugin file
 	File    bool   // it is a plugin file's
-	vm      *sandbox.VM
+	run     *run
+	relay   uint32 // of the run: the function by which the host reaches the value; 0: it is plain data
 	binding json.RawMessage
 	members []Member
 }
@@ -78,6 +79,7 @@ type Member struct {
 	Name  string // as the plugin says it, cut
 	Kind  string // "function" or "value"
 	Arity int    // of a function: how many parameters it has
+	async bool   // of a function: it says that it is
 	// Params are their names where they can be told, those with a default with a
 	// question mark behind; else nil.
 	Params []string
@@ -98,6 +100,7 @@ func membersOf(rows [][4]any) []Member {
 			m.Kind, m.Arity = "function", int(min(max(arity, 0), limits.Members))
 			text, _ := row[3].(string)
 			m.Params = paramNames(text, m.Arity)
+			m.async = strings.HasPrefix(text, "async")
 		}
 		members = append(members, m)
 	}
@@ -164,6 +167,7 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 		Name    string   `json:"name"`
 		Binding binding  `json:"binding"`
 		Members [][4]any `json:"members"`
+		Relay   uint32   `json:"relay"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, fmt.Errorf("read provide: %w", err)
@@ -191,7 +195,7 @@ func (r *run) provide(_ context.Context, payload json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("write binding: %w", err)
 	}
 	return r.register(kindService, func(uint32, func()) (*cordis.Handle, error) {
-		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, File: r.m.code != nil, vm: r.vm, binding: text, members: membersOf(p.Members)})
+		h, err := r.c.Provide(p.Name, &Service{Mount: r.m.ID, File: r.m.code != nil, run: r, relay: p.Relay, binding: text, members: membersOf(p.Members)})
 		if v, ok := r.c.Peek(p.Name); ok && errors.Is(err, cordis.ErrDuplicate) {
 			if s, ok := v.(*Service); ok {
 				err = fmt.Errorf("%w: it is provided by %s", err, s.Label())
@@ -258,7 +262,11 @@ func (r *run) bindingOf(name string) json.RawMessage {
 		return b
 	}
 	if s, ok := v.(*Service); ok {
-		return s.binding
+		if s.relay == 0 || s.run.m.set.cfg.Sandbox == r.m.set.cfg.Sandbox {
+			r.unbind(name)
+			return s.binding
+		}
+		return r.bindRelay(name, s)
 	}
 	d, ok := cordis.LookupService(name)
 	if !ok || d.Bind == nil {

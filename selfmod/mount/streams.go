@@ -1,16 +1,22 @@
 package mount
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dsh-go/dsh/cordis"
+	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/selfmod/bridge"
+	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
+	"github.com/dsh-go/dsh/tool"
 )
 
 // stream is an iteration under way.
@@ -204,4 +210,138 @@ func (c *hostCaller) Keep(o *bridge.Object) (uint32, error) {
 	h.last++
 	h.objects[h.last] = o
 	return h.last, nil
+}
+
+// A service that a plugin of another worker provides, a plugin file's for a temporary
+// plugin or the other way round, is reached through the host. It looks like a service
+// of the harness: methods, and members that are data; what crosses is data.
+
+// bindRelay binds the run to a service of a plugin in another worker.
+func (r *run) bindRelay(name string, s *Service) json.RawMessage {
+	members := [][3]string{}
+	for _, m := range s.members {
+		kind, signature := catalog.KindProperty, m.Name
+		if m.Kind == "function" {
+			kind = catalog.KindSync
+			if m.async {
+				kind = catalog.KindAsync
+			}
+			signature += "(" + strings.Join(m.Params, ", ") + ")"
+		}
+		members = append(members, [3]string{m.Name, string(kind), signature})
+	}
+	text, err := json.Marshal(struct {
+		Kind    string         `json:"kind"`
+		Members [][3]string    `json:"members"`
+		Types   map[string]any `json:"types"`
+	}{"host", members, map[string]any{}})
+	if err != nil { // strings only: cannot happen
+		return null
+	}
+	h := &r.hosted
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.services, name)
+	if h.relays == nil {
+		h.relays = map[string]*Service{}
+	}
+	h.relays[name] = s
+	return text
+}
+
+// relayedCall is what a plugin asks of such a service.
+type relayedCall struct {
+	r      *run
+	s      *Service
+	name   string // of the service
+	member string
+	args   lossless.Value
+}
+
+// relayed reads a request of such a service; false: it is for another.
+func (r *run) relayed(payload json.RawMessage) (a relayedCall, ok bool, err error) {
+	h := &r.hosted
+	h.mu.Lock()
+	none := len(h.relays) == 0
+	h.mu.Unlock()
+	if none {
+		return a, false, nil
+	}
+	v, err := lossless.Parse(payload)
+	if err != nil {
+		return a, false, fmt.Errorf("read request: %w", err)
+	}
+	service, of := v.Get("s")
+	if !of || service.Kind() != lossless.String {
+		return a, false, nil
+	}
+	h.mu.Lock()
+	s := h.relays[service.Str()]
+	h.mu.Unlock()
+	if s == nil {
+		return a, false, nil
+	}
+	member, _ := v.Get("m")
+	args, _ := v.Get("a")
+	if member.Kind() != lossless.String || args.Kind() != lossless.Array {
+		return a, false, fmt.Errorf("read request: it has no member or no arguments")
+	}
+	return relayedCall{r, s, service.Str(), member.Str(), args}, true, nil
+}
+
+// ask enters the provider. Its call is none of the worker that asks: it has a chain of
+// its own, and only ends with it.
+func (a relayedCall) ask(ctx context.Context, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	if fns := functionsIn(a.args); len(fns) > 0 {
+		for _, fn := range fns {
+			(*hostCaller)(a.r).Release(fn)
+		}
+		return nil, a.refuse("takes")
+	}
+	own, cancel := context.WithCancel(tool.WithActor(context.Background(), tool.ActorOf(a.r.acting(ctx))))
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	payload := append([]byte{'*', '['}, lossless.Str(a.member).Encode()...)
+	payload = append(a.args.AppendTo(append(payload, ',')), ']')
+	text, err := (*hostCaller)(a.s.run).Call(own, a.s.relay, fmt.Sprintf("member %q of service %q", plain.Name(a.member), plain.Name(a.name)), payload)
+	if err != nil || !bytes.Contains(text, []byte(`"$`)) {
+		return text, err
+	}
+	v, err := lossless.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("read result: %w", err)
+	}
+	if len(functionsIn(v)) > 0 { // the provider's run keeps it until that ends
+		return nil, a.refuse("gives")
+	}
+	return append([]byte{'*'}, text...), nil
+}
+
+// refuse says what does not cross.
+func (a relayedCall) refuse(what string) error {
+	return &bridge.Error{Name: "TypeError", Message: fmt.Sprintf(
+		"%s.%s %s data only, no functions: the service is that of %s, which runs in another worker process", plain.Name(a.name), plain.Name(a.member), what, a.s.Label())}
+}
+
+// functionsIn are the numbers of the functions that a value holds.
+func functionsIn(v lossless.Value) (fns []uint32) {
+	switch v.Kind() {
+	case lossless.Array:
+		for _, item := range v.Items() {
+			fns = append(fns, functionsIn(item)...)
+		}
+	case lossless.Object:
+		if kind, ok := v.Get("$"); ok && kind.Kind() == lossless.String && kind.Str() == "f" {
+			h, _ := v.Get("h")
+			n, _ := h.Int64()
+			return append(fns, uint32(n))
+		}
+		for _, item := range v.Members() {
+			fns = append(fns, functionsIn(item)...)
+		}
+	}
+	return fns
 }

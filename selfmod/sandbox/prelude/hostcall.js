@@ -419,9 +419,9 @@ const callAsync = (t, m, args) => {
   return askWatched(t.run, 'service', c, t.read);
 };
 
-// enterFunction runs a function that was given to a service.
+// enterFunction runs a function that was given to a service, or that of a provided value.
 const enterFunction = (call, entry, a) => {
-  if (entry === undefined || entry.gone || entry.kind !== 'given') {
+  if (entry === undefined || entry.gone || (entry.kind !== 'given' && entry.kind !== 'service')) {
     throw codedError('the function was given to a service by a run of this temporary Plugin that has ended', 'CONTEXT_ENDED');
   }
   const run = entry.run;

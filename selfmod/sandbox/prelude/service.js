@@ -1,7 +1,7 @@
 // A part: services of the host, and what the plugin provides.
 
 const {
-  CONTEXT_SHOWN, FunctionPrototype, LIMITS, NativeError, ObjectPrototype, active, addFunction, cut, dropFunction, enlist, facades, freeze,
+  CONTEXT_SHOWN, FunctionPrototype, LIMITS, NativeError, ObjectPrototype, active, addFunction, apply, cut, dropFunction, enlist, facades, freeze,
   functionText, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, isArray, isObject, keysOf, kindOf, labels, name60, newSet, own, ownKeys,
   parts, quote, show, timerNames, timerVerb, toolsOf, typeError,
 } = core;
@@ -88,7 +88,11 @@ const provide = (run, name, value) => {
   if (isObject(value) && facades.has(value)) {
     throw typeError(CONTEXT_SHOWN(name));
   }
-  const entry = addFunction(run, 'service', undefined, null);
+  // The function is how the host reaches the value for plugins of another worker.
+  const entry = addFunction(run, 'service', (key, args) => {
+    const member = value[key];
+    return typeof member === 'function' ? apply(member, value, args) : member;
+  }, null);
   if (!isObject(value)) {
     try {
       return enlist(entry, 'provide', '{"name":' + quote(name) + ',"binding":{"kind":"value","value":' + encodeValue(value) + '}}');
@@ -101,7 +105,7 @@ const provide = (run, name, value) => {
   try {
     e = parts('peer').exportValue(value, run, name);
     e.pinned++;
-    const off = enlist(entry, 'provide', '{"name":' + quote(name) + ',"members":' + membersOf(value) + ',"binding":{"kind":"peer","handle":' + e.handle + '}}');
+    const off = enlist(entry, 'provide', '{"name":' + quote(name) + ',"relay":' + entry.id + ',"members":' + membersOf(value) + ',"binding":{"kind":"peer","handle":' + e.handle + '}}');
     entry.extra = () => parts('peer').unpin(e);
     return off;
   } catch (error) {
