@@ -359,6 +359,9 @@ func (c *Context) find(name string, active bool) *impl {
 	return im
 }
 
+// plain tells whether c sees just what the root realm holds: the usual case.
+func (c *Context) plain() bool { return c.isolations == nil && c.fiber.stage.Load() == nil }
+
 // Intercept derives a context that carries config for the service name. The
 // service decides what it means, see Interceptions.
 func (c *Context) Intercept(name string, config any) *Context {

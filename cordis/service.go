@@ -370,6 +370,11 @@ func (c *Context) Notify(names ...string) []*Fiber {
 // ACTIVE. It needs no injection, and never fails; nothing tells the caller when
 // the service goes.
 func (c *Context) Get(name string) (any, bool) {
+	if c.plain() {
+		if im := c.fiber.rt.lookup(key{name, nil}); im != nil && im.owner.State() == Active {
+			return *im.value.Load(), true
+		}
+	}
 	for {
 		if im := c.find(name, true); im != nil {
 			return *im.value.Load(), true
@@ -398,7 +403,12 @@ func (c *Context) Peek(name string) (any, bool) {
 // ErrMissing if it is optional, or read by the root, and not there.
 func (c *Context) Use(name string) (any, error) {
 	realm := c.realm(name)
-	im := c.find(name, false)
+	var im *impl
+	if c.plain() {
+		im = c.fiber.rt.lookup(key{name, nil})
+	} else {
+		im = c.find(name, false)
+	}
 	if c.fiber.parent == nil {
 		if im == nil {
 			return nil, fmt.Errorf("use service %q: %w", name, ErrMissing)

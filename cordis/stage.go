@@ -360,7 +360,7 @@ func (s *Stage) tell(changed map[key]struct{}, gone []*impl) {
 	}
 	for _, im := range gone {
 		if r.lookup(im.key()) == nil {
-			r.root.announce(im.key(), false)
+			im.owner.announce(im.key(), false)
 		}
 	}
 }
