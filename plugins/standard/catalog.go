@@ -31,6 +31,10 @@ type Given struct {
 	Sessions  session.Store
 	Questions ask.Asker // who answers ask_user_question; nil: nobody
 
+	// Allow and Deny are rules beside those of the settings, of sessions and of what
+	// belongs to none.
+	Allow, Deny []permission.Rule
+
 	// What follows is of one agent.
 
 	// Session gets what is decided about permissions, and says what was remembered.

@@ -84,6 +84,7 @@ var core = []row{
 			if err != nil {
 				return nil, err
 			}
+			cfg.Allow, cfg.Deny = slices.Concat(cfg.Allow, g.Allow), slices.Concat(cfg.Deny, g.Deny)
 			cfg.Trusted = g.Trusted
 			return permission.Plugin(cfg), nil
 		}),
@@ -143,7 +144,8 @@ func sessionPermission(g Given, s permission.Settings) (*cordis.Plugin, error) {
 		return nil, err
 	}
 	return bind(permission.Binding{
-		Mode: cmp.Or(g.Mode, cfg.Mode), Allow: cfg.Allow, Deny: cfg.Deny, Session: g.Session, Ask: g.Ask,
+		Mode: cmp.Or(g.Mode, cfg.Mode), Session: g.Session, Ask: g.Ask,
+		Allow: slices.Concat(cfg.Allow, g.Allow), Deny: slices.Concat(cfg.Deny, g.Deny),
 	}), nil
 }
 
