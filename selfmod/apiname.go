@@ -326,6 +326,9 @@ func apiUncatalogued(info cordis.ServiceInfo, member string) (string, error) {
 		what = "plugins"
 	}
 	p.add(fmt.Sprintf("- %s (provided by %s, %s, no catalog entry; cordis_inspect what:%q name:%q shows its source)", name, s.Label(), plain.Name(info.Owner.Name()), what, plain.Name(s.Mount)))
+	if s.File {
+		p.add("- its plugin runs in another worker process than temporary Plugins: data crosses, functions and live objects do not")
+	}
 	members, names := s.Members(), []string(nil)
 	for _, m := range members {
 		if member == "" || m.Name == member {

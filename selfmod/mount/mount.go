@@ -27,6 +27,12 @@
 // A call is cancelled, too, by its signal, and with the call that it is made for,
 // but not when that has its answer.
 //
+// A service of a plugin in another worker, a plugin file's for a temporary plugin or
+// the other way round, is bound as one of the host: methods stay synchronous where
+// they are, and data crosses, but no functions and no live objects. Between two
+// plugins that call each other in turn nobody sees that they wait for each other; the
+// time of a call ends that.
+//
 // # Policy
 //
 // A mounted listener of an event whose answer is a decision (tools/pre-execute,
