@@ -1,6 +1,7 @@
-// From Go: the dispatcher. All arguments are text, except the body of load.
+// From Go: the dispatcher. All arguments are text, except those of load and module.
 //
 //   load callId fn → Loaded          apply callId run bindings
+//   open callId                      module callId namespace promise → Loaded
 //   invoke callId kind fn args       settle id text
 //   abort callId reason              bind run name binding|null
 //   retire run                       peer caller request arguments
@@ -289,10 +290,10 @@ const core = {
   apply, askAsync, askSync, attempt, awaitId, charCodeAt, codedError, construct, create, current, cut,
   defineProperty, digits, dropFunction, endedError, enlist, errors, facades, failed, finish, freeze, fromBase64,
   fromCharCode, functionText, getOwnPropertyDescriptor, getPrototypeOf, handles, hasOwn, hide, host, injecting,
-  isArray, isData, isError, isFiniteNumber, isNativePromise, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
+  isArray, isClass, isData, isError, isFiniteNumber, isNativePromise, isObject, isPlainJSON, isProbe, isRecord, jsonOf, keysOf, kindOf,
   labels, later, list, losslessText, lossy, lossyErrors, made, mapSize, messageOf, min, name60, nativeData, nativeText, nativeValue, newHandle, newMap,
   newSet, newWeakMap, notPlugin, nothing, now, once, own, ownKeys, parseJSON, parts, phase, plugin, promiseThen,
-  quote, quoteName, readArguments, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
+  quote, quoteName, readArguments, readInject, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
   settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, subscribe, symbolFor, symbolKeyFor,
   symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waitFor, waiting, waitsFor,
   currentCall: () => current,
@@ -308,6 +309,10 @@ nativeHold((op, a, b, c, d) => {
       return (made.peer || parts('peer')).servePeer(a, b, c);
     case 'load':
       return enter('' + a, null, (call) => load(call, b));
+    case 'open':
+      return open('' + a);
+    case 'module':
+      return loadModule('' + a, b, c);
     case 'apply':
       return applyPlugin('' + a, '' + b, c);
     case 'abort':

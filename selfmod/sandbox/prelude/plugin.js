@@ -47,11 +47,7 @@ const classify = (v) => {
   }
   const name = v.name;
   const inject = readInject(v.inject);
-  const config = v.Config; // of a module: JSON text
-  return {
-    __proto__: null, value: typeof v === 'function' ? undefined : v, apply: start, name: typeof name === 'string' ? name : '', inject,
-    config: typeof config === 'string' ? ',"config":' + quote(config) : '',
-  };
+  return { __proto__: null, value: typeof v === 'function' ? undefined : v, apply: start, name: typeof name === 'string' ? name : '', inject, config: '' };
 };
 
 const loadedText = (p) => {
@@ -76,6 +72,29 @@ const load = (call, body) =>
     },
     (e) => finish(call, failed(e)),
   );
+
+// open begins the load of a module: its top level runs on behalf of the call until
+// loadModule.
+const open = (id) => {
+  newCall(id, null);
+  current = id;
+};
+
+// loadModule keeps the plugin that a module exports when it has ended.
+const loadModule = (id, exported, end) => {
+  const call = calls.get(id);
+  attempt(
+    () => end,
+    () => {
+      plugin = parts('module').classifyModule(exported);
+      finish(call, '=' + loadedText(plugin));
+    },
+    (e) => finish(call, failed(e)),
+  );
+  current = '';
+  call.now = false;
+  return call.text;
+};
 
 // start runs apply once, with a fresh façade.
 const start = (call, run, bindings) => {

@@ -94,6 +94,8 @@ var (
 	generatorJS string
 	//go:embed timer.js
 	timerJS string
+	//go:embed module.js
+	moduleJS string
 	//go:embed teach.js
 	teachJS string
 )
@@ -131,6 +133,7 @@ var allParts = sync.OnceValue(func() []Part {
 	return []Part{
 		tool,
 		part("inject", injectJS),
+		part("module", moduleJS),
 		part("service", serviceJS),
 		part("host", hostCallJS, hostObjectJS),
 		part("exact", exactJS),

@@ -152,6 +152,10 @@ func (m *mount) body(c *call) (string, bool, error) {
 		return "", false, err
 	}
 	m.positions = unit.Positions
+	if unit.Module {
+		c.typeScript = unit.TypeScript
+		return m.module(c, unit.Code)
+	}
 	fn, err := m.vm.RunScript(unit.Code)
 	if err != nil {
 		return "", false, err
@@ -163,6 +167,21 @@ func (m *mount) body(c *call) (string, bool, error) {
 	}
 	c.typeScript = unit.TypeScript
 	return m.vm.Call("load", c.text, fn, runText(m.id))
+}
+
+// module runs a module and has the prelude take what it exports.
+func (m *mount) module(c *call, code qjs.Script) (string, bool, error) {
+	defer code.Free()
+	if _, _, err := m.vm.Call("open", c.text); err != nil {
+		return "", false, err
+	}
+	exported, end, err := m.vm.RunModule(code)
+	if err != nil {
+		return "", false, err
+	}
+	defer exported.Free()
+	defer end.Free()
+	return m.vm.Call("module", c.text, exported, end)
 }
 
 // poke makes the engine look at its clock. It runs on the watchdog's goroutine;

@@ -1,11 +1,15 @@
-// Package compile turns the source of a mount into bytecode, and positions in
-// it back into the author's.
+// Package compile turns the source of a mount, or the files of a plugin, into
+// bytecode, and positions in it back into the author's.
 //
-// The source is the body of an async function. The engine compiles it first;
+// The source of a mount is the body of an async function. The engine compiles it first;
 // what the engine refuses goes through esbuild as TypeScript, which also lowers
 // what the engine does not know (using, decorators). Source that neither takes
 // is refused with the better of the two explanations: where, the line, a caret,
 // what is wrong, and for common mistakes what to do instead.
+//
+// A plugin's files are ES modules that import each other. esbuild makes one module
+// of them, from memory: it never looks for a file. One that stands alone and that the
+// engine takes is not bundled.
 //
 // Both parsers recurse, and esbuild's goroutine stack ends the process when it
 // overflows. So the nesting of brackets is counted before anything is parsed.
@@ -32,11 +36,12 @@ const (
 	after  = "\n})"
 )
 
-// Engine compiles one script.
+// Engine compiles one script or one module.
 type Engine interface {
 	// CompileScript keeps the file name; source that does not parse is a
 	// *qjs.Error.
 	CompileScript(source, file string) (qjs.Script, error)
+	CompileModule(source, file string) (qjs.Script, error)
 }
 
 var _ Engine = (*qjs.VM)(nil)
@@ -46,6 +51,8 @@ type Unit struct {
 	// Code is a script whose completion value is the async function, unless the
 	// source's own brackets end the function early. The caller runs or frees it.
 	Code qjs.Script
+	// Module says that Code is a module, which exports the plugin.
+	Module bool
 	// TypeScript is true when the source is TypeScript and no JavaScript.
 	TypeScript bool
 	Positions  *Positions
@@ -98,9 +105,9 @@ func viaTypeScript(engine Engine, text, file string, s scanned, refused *qjs.Err
 		if problem.offset < 0 { // esbuild does not say where
 			problem.offset = offsetAt(text, refused.Line-1, refused.Column)
 		}
-		return nil, explain(text, file, s, *problem)
+		return nil, explain(text, file, s, *problem, bodyHint)
 	}
-	positions := &Positions{file: file, sources: []source{{file, newIndex(text)}}, wrapper: 1, generated: strings.Split(out.code, "\n"), mapping: out.mapping}
+	positions := &Positions{file: file, sources: []source{{file, newIndex(text)}}, generated: strings.Split(out.code, "\n"), mapping: out.mapping}
 	code, err := engine.CompileScript(out.code, file)
 	if err != nil {
 		e, ok := syntax(err)
@@ -114,7 +121,7 @@ func viaTypeScript(engine Engine, text, file string, s scanned, refused *qjs.Err
 		if _, line, column, ok := positions.original(e.Line, e.Column); ok {
 			at = offsetAt(text, line, column)
 		}
-		return nil, explain(text, file, s, problemAt{at, e.Message})
+		return nil, explain(text, file, s, problemAt{at, e.Message}, bodyHint)
 	}
 	_, plain := transform(text, file, false)
 	return &Unit{Code: code, TypeScript: plain != nil, Positions: positions}, nil

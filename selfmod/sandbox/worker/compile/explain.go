@@ -10,8 +10,8 @@ import (
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 )
 
-// explain makes the fault of a parser's complaint.
-func explain(source, file string, s scanned, p problemAt) *wire.Fault {
+// explain makes the fault of a parser's complaint, with the hint for its place.
+func explain(source, file string, s scanned, p problemAt, hint func(source string, at int) string) *wire.Fault {
 	text := p.text
 	if p.offset > len(source) {
 		p.offset = len(strings.TrimRight(source, " \t\r\n"))
@@ -34,8 +34,8 @@ var (
 	namespaceLine = regexp.MustCompile(`\b(namespace|module)\s+[\w.$]+\s*\{`)
 )
 
-// hint is the sentence that fits a common mistake, "" for others.
-func hint(source string, at int) string {
+// bodyHint is the sentence that fits a common mistake in a body, "" for others.
+func bodyHint(source string, at int) string {
 	line := lineAt(source, at)
 	switch {
 	case strings.HasPrefix(source, "#!") && at < len(lineAt(source, 0))+1:

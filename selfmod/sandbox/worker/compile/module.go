@@ -1,112 +1,126 @@
 package compile
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/evanw/esbuild/pkg/api"
-
+	"github.com/dsh-go/dsh/internal/qjs"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod/sandbox/wire"
 )
 
-// The bundle of a module stands in a function whose value is the plugin. What
-// follows it makes one plugin of all that the module exports: what is exported by
-// name wins over the members of the default export; a function as the default is
-// apply.
-const (
-	moduleBefore = "(async function () {\n"
-	moduleAfter  = "\nreturn ((m) => {" +
-		" const d = m.default, of = typeof d === 'object' && d !== null ? d : {};" +
-		" const pick = (k) => m[k] !== undefined ? m[k] : of[k];" +
-		" let run = pick('apply');" +
-		" if (run === undefined && typeof d === 'function' && !/^class\\b/.test(Function.prototype.toString.call(d))) run = d;" +
-		" if (typeof run !== 'function') { const e = new TypeError(%s); e.code = 'NOT_A_PLUGIN'; throw e }" +
-		" let name = pick('name'); if (name === undefined && typeof d === 'function' && d.name !== 'default') name = d.name;" +
-		" const config = pick('Config');" +
-		" const inject = m.inject !== undefined ? m.inject : d !== undefined && d !== null ? d.inject : undefined;" +
-		" const self = m.apply === undefined && typeof d === 'object' ? d : undefined;" +
-		" return { name, inject, Config: config === undefined ? undefined : JSON.stringify(config), apply: (ctx, config) => run.call(self, ctx, config) }" +
-		" })(" + moduleName + " || {})\n})"
-	moduleName = "__dsh_module"
-	namespace  = "dsh"
-)
-
-// notPlugin is said of a module that exports no plugin.
-const notPlugin = "the plugin file exports no plugin" +
-	"\n  ✓ export default { name: '…', inject: […], apply(ctx, config) { … } }" +
-	"\n  ✓ export const inject = […]; export function apply(ctx, config) { … }"
-
-// bodyHint is said of what was written for cordis_mount.
-const bodyHint = "\nThis looks like the body of a cordis_mount: in a plugin file write `export default {…}` instead of `return {…}`."
-
-var (
-	topReturn = regexp.MustCompile(`(?m)^return\b`)
-	anyExport = regexp.MustCompile(`(?m)^\s*export\b`)
-)
+// moduleEnd makes every file of a plugin an ES module, whatever is in it: then a
+// `return` that ends a mount is refused where it stands.
+const moduleEnd = "\nexport {};\n"
 
 // Module compiles the ES module entry of files, by their paths below the plugin's
-// folder, with what it imports of them. file names the plugin in positions: the
-// module's own file, or its folder. Its errors are those of Source.
+// folder, with what it imports of them. file is how messages name the plugin: the
+// path of the entry itself, or of its folder; the other files are named beside it.
+// The errors are those of Source.
+//
+// The engine takes a file that imports nothing as it is. What it refuses, and what
+// has imports, goes through esbuild, in memory: nothing is read from anywhere.
 func Module(engine Engine, files map[string]string, entry, file string) (*Unit, error) {
-	b := &bundle{files: make(map[string]string, len(files)), file: file, entry: entry}
-	total := 0
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		text := strings.TrimPrefix(strings.ToValidUTF8(files[name], "\uFFFD"), "\uFEFF")
-		if total += len(text); total > limits.Source {
-			return nil, &wire.Fault{Name: "RangeError", Code: wire.CodeTooLarge, Message: fmt.Sprintf(
-				"the files of the plugin take more than %d bytes together, the limit", limits.Source)}
-		}
-		if at := scan(text).tooDeep; at >= 0 && isScript(name) {
-			return nil, fault(text, b.shown(name), at, fmt.Sprintf("the source is nested deeper than %d brackets", limits.SourceNesting), "")
-		}
-		b.files[name] = text
-	}
-	if _, ok := b.files[entry]; !ok {
-		return nil, &wire.Fault{Name: "Error", Code: wire.CodeSyntax, Message: fmt.Sprintf("the plugin has no file %q", entry)}
-	}
-	out, err := b.build()
+	b, err := newBundle(files, entry, file)
 	if err != nil {
 		return nil, err
 	}
-	explained := notPlugin
-	if text := b.files[entry]; topReturn.MatchString(text) && !anyExport.MatchString(text) {
-		explained += bodyHint
-	}
-	message, _ := json.Marshal(explained) // of a text: it has no error
-	code := moduleBefore + out.code + fmt.Sprintf(moduleAfter, message)
-	positions := &Positions{file: file, generated: strings.Split(code, "\n"), sources: out.sources, mapping: out.mapping}
-	script, err := engine.CompileScript(code, file)
-	if err != nil {
-		e, ok := syntax(err)
-		if !ok {
+	text := b.files[entry]
+	single := isScript(entry) && !b.scanned[entry].imports
+	if single {
+		code, err := engine.CompileModule(text, b.script)
+		if err == nil {
+			return b.unit(code, &Positions{file: b.script, sources: []source{{b.shown(entry), newIndex(text)}}, module: true}), nil
+		}
+		refused := new(qjs.Error)
+		if !errors.As(err, &refused) || refused.Kind != qjs.KindSyntax && refused.Kind != qjs.KindStackOverflow {
 			return nil, err
 		}
-		text := b.files[entry]
-		return nil, fault(text, b.shown(entry), 0, e.Message, "")
+		if refused.Kind == qjs.KindStackOverflow {
+			return nil, fault(text, b.shown(entry), 0, tooDeep, "")
+		}
 	}
-	return &Unit{Code: script, TypeScript: isTypeScript(entry), Positions: positions}, nil
+	out, err := b.compile(single)
+	if err != nil {
+		return nil, err
+	}
+	positions := &Positions{file: b.script, generated: strings.Split(out.code, "\n"), sources: out.sources, mapping: out.mapping, module: true}
+	code, err := engine.CompileModule(out.code, b.script)
+	if err != nil {
+		return nil, b.refused(err, positions)
+	}
+	return b.unit(code, positions), nil
+}
+
+func (b *bundle) unit(code qjs.Script, positions *Positions) *Unit {
+	return &Unit{Code: code, Module: true, TypeScript: isTypeScript(b.entry), Positions: positions}
+}
+
+// newBundle checks the files.
+func newBundle(files map[string]string, entry, file string) (*bundle, error) {
+	b := &bundle{
+		files: make(map[string]string, len(files)), scanned: make(map[string]scanned, len(files)),
+		file: file, entry: entry,
+	}
+	total := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := files[name]
+		if total += len(text); total > limits.Source {
+			return nil, &wire.Fault{Name: "RangeError", Code: wire.CodeTooLarge, Message: fmt.Sprintf(
+				"the files of the plugin take more than %d bytes together, which is the limit", limits.Source)}
+		}
+		text = strings.TrimPrefix(text, "\uFEFF")
+		if !utf8.ValidString(text) {
+			at := 0
+			for at < len(text) {
+				r, n := utf8.DecodeRuneInString(text[at:])
+				if r == utf8.RuneError && n == 1 {
+					break
+				}
+				at += n
+			}
+			return nil, fault(text, b.shown(name), at, "the file is no UTF-8 text", "")
+		}
+		if isScript(name) || path.Ext(name) == ".json" {
+			s := scan(text)
+			if s.tooDeep >= 0 {
+				return nil, fault(text, b.shown(name), s.tooDeep, fmt.Sprintf("the source is nested deeper than %d brackets", limits.SourceNesting), "")
+			}
+			b.scanned[name] = s
+		}
+		b.files[name] = text
+	}
+	switch _, ok := b.files[entry]; {
+	case !ok:
+		return nil, &wire.Fault{Name: "Error", Code: wire.CodeSyntax, Message: fmt.Sprintf(
+			"the plugin %s has no file %q; its files are: %s", file, entry, b.list())}
+	case !isScript(entry):
+		return nil, &wire.Fault{Name: "Error", Code: wire.CodeSyntax, Message: fmt.Sprintf(
+			"%s is no plugin file: a plugin is a .js or a .ts file, or a folder with an index.js or an index.ts", b.shown(entry))}
+	}
+	b.script = scriptName(b.shown(entry))
+	return b, nil
 }
 
 func isTypeScript(name string) bool { return path.Ext(name) == ".ts" }
 func isScript(name string) bool     { return isTypeScript(name) || path.Ext(name) == ".js" }
 
-// bundle joins the files of one plugin.
-type bundle struct {
-	files       map[string]string
-	file, entry string
-}
+// frameSafe are the paths that stand in an engine's stack as they are.
+var frameSafe = regexp.MustCompile(`^[\w./-]{1,200}$`)
 
-// bundled is what esbuild makes of them.
-type bundled struct {
-	code    string
-	sources []source
-	mapping []segment
+// scriptName is the name by which the engine knows a module: the shown one, unless it
+// could be mistaken for something else in a stack.
+func scriptName(shown string) string {
+	if !frameSafe.MatchString(shown) || shown == preludeName || shown == "native" {
+		return "plugin.js"
+	}
+	return shown
 }
 
 // shown is how messages name one of the files.
@@ -115,93 +129,6 @@ func (b *bundle) shown(name string) string {
 		return path.Join(path.Dir(b.file), name)
 	}
 	return path.Join(b.file, name)
-}
-
-func (b *bundle) build() (bundled, error) {
-	result := api.Build(api.BuildOptions{
-		EntryPoints: []string{b.entry}, Outfile: "/plugin.js", AbsWorkingDir: "/", Write: false,
-		Bundle: true, Format: api.FormatIIFE, GlobalName: moduleName, Platform: api.PlatformNeutral, Target: api.ES2022,
-		Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, TreeShaking: api.TreeShakingFalse,
-		LogLevel: api.LogLevelSilent, LogLimit: 1, TsconfigRaw: "{}", Charset: api.CharsetUTF8,
-		Plugins: []api.Plugin{{Name: namespace, Setup: b.setup}},
-	})
-	if len(result.Errors) > 0 {
-		return bundled{}, b.fault(result.Errors[0])
-	}
-	var out bundled
-	for _, f := range result.OutputFiles {
-		if path.Ext(f.Path) != ".map" {
-			out.code = string(f.Contents)
-			continue
-		}
-		var m struct {
-			Sources  []string `json:"sources"`
-			Mappings string   `json:"mappings"`
-		}
-		if err := json.Unmarshal(f.Contents, &m); err != nil {
-			return bundled{}, fmt.Errorf("read source map: %w", err)
-		}
-		for _, s := range m.Sources {
-			name := strings.TrimPrefix(s, namespace+":")
-			out.sources = append(out.sources, source{b.shown(name), newIndex(b.files[name])})
-		}
-		out.mapping = decodeMappings(m.Mappings)
-		for i := range out.mapping {
-			out.mapping[i].genLine++ // the line before the bundle
-		}
-	}
-	return out, nil
-}
-
-// setup has every file come from the bundle, none from the file system.
-func (b *bundle) setup(build api.PluginBuild) {
-	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
-		name, refusal := b.resolve(a)
-		if refusal != "" {
-			return api.OnResolveResult{Errors: []api.Message{{Text: refusal}}}, nil
-		}
-		return api.OnResolveResult{Path: name, Namespace: namespace}, nil
-	})
-	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: namespace}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
-		text := b.files[a.Path]
-		loader := api.LoaderJS
-		switch path.Ext(a.Path) {
-		case ".ts":
-			loader = api.LoaderTS
-		case ".json":
-			loader = api.LoaderJSON
-		}
-		return api.OnLoadResult{Contents: &text, Loader: loader}, nil
-	})
-}
-
-// resolve finds the file that an import names, or says why there is none.
-func (b *bundle) resolve(a api.OnResolveArgs) (name, refusal string) {
-	switch a.Kind {
-	case api.ResolveEntryPoint:
-		return a.Path, ""
-	case api.ResolveJSDynamicImport:
-		return "", "import() is not there: everything is loaded at the start; write `import … from './file.js'` at the top of the file"
-	case api.ResolveJSRequireCall, api.ResolveJSRequireResolve:
-		return "", "require is not there: a plugin file is an ES module; write `import … from './file.js'`"
-	}
-	if !strings.HasPrefix(a.Path, "./") && !strings.HasPrefix(a.Path, "../") {
-		return "", fmt.Sprintf("%q cannot be imported: a plugin imports nothing but its own files (./file.js); what it needs of the world it reaches through services: inject: ['fs', …]", a.Path)
-	}
-	at := path.Join(path.Dir(a.Importer), a.Path)
-	if at == ".." || strings.HasPrefix(at, "../") {
-		return "", fmt.Sprintf("%q is outside of the plugin's folder: a plugin imports nothing but its own files", a.Path)
-	}
-	candidates := []string{at, at + ".ts", at + ".js", at + ".json", path.Join(at, "index.ts"), path.Join(at, "index.js")}
-	if bare, ok := strings.CutSuffix(at, ".js"); ok {
-		candidates = append(candidates, bare+".ts") // as TypeScript writes it
-	}
-	for _, c := range candidates {
-		if _, ok := b.files[c]; ok {
-			return c, ""
-		}
-	}
-	return "", fmt.Sprintf("the plugin has no file %q; its files are: %s", at, b.list())
 }
 
 // list names the files, as many as fit into a line.
@@ -214,21 +141,25 @@ func (b *bundle) list() string {
 	return strings.Join(names, ", ")
 }
 
-// fault is what esbuild refuses, with the author's place.
-func (b *bundle) fault(m api.Message) *wire.Fault {
-	if m.Location == nil {
-		return &wire.Fault{Name: "SyntaxError", Code: wire.CodeSyntax, Message: m.Text}
+// refused is the fault of a bundle that the engine does not take.
+func (b *bundle) refused(err error, positions *Positions) error {
+	e, ok := syntax(err)
+	if !ok {
+		return err
 	}
-	name := strings.TrimPrefix(m.Location.File, namespace+":")
-	text := b.files[name]
-	at := newIndex(text).offset(m.Location.Line-1, m.Location.Column)
-	said := m.Text
-	if strings.HasPrefix(said, "Top-level await") {
-		said = "await cannot stand at the top of a plugin file: await in apply"
+	name, line, column, known := positions.original(e.Line, e.Column)
+	text := b.files[b.entry]
+	if e.Kind == qjs.KindStackOverflow || !known {
+		said := e.Message
+		if e.Kind == qjs.KindStackOverflow {
+			said = tooDeep
+		}
+		return fault(text, b.shown(b.entry), 0, said, "")
 	}
-	hint := ""
-	if topReturn.MatchString(text) && strings.Contains(said, "return") {
-		hint = strings.TrimSpace(bodyHint)
+	for _, s := range positions.sources {
+		if s.name == name {
+			text = s.text
+		}
 	}
-	return fault(text, b.shown(name), at, said, hint)
+	return fault(text, name, offsetAt(text, line, column), e.Message, "")
 }

@@ -23,8 +23,8 @@ type Positions struct {
 	file      string
 	generated []string // lines that esbuild wrote; nil when the engine took the source itself
 	sources   []source
-	wrapper   int // lines before the author's in each source
 	mapping   []segment
+	module    bool // no wrapper stands before the author's lines
 }
 
 // source is a text that the author wrote.
@@ -131,8 +131,16 @@ func cutNumber(s string) (string, int, bool) {
 // original maps a place in the compiled script to the author's. It is false for
 // the wrapper and for what esbuild added.
 func (p *Positions) original(line, column int) (string, int, int, bool) {
+	before := 1
+	if p.module {
+		before = 0
+	}
 	if p.generated == nil {
-		return p.file, line - 1, column, line > 1
+		name := p.file
+		if p.module {
+			name = p.sources[0].name
+		}
+		return name, line - before, column, line > before
 	}
 	if line < 1 || line > len(p.generated) {
 		return "", 0, 0, false
@@ -144,11 +152,11 @@ func (p *Positions) original(line, column int) (string, int, int, bool) {
 	if !found {
 		i--
 	}
-	if i < 0 || p.mapping[i].genLine != genLine || !p.mapping[i].mapped || p.mapping[i].line < p.wrapper || p.mapping[i].source >= len(p.sources) {
+	if i < 0 || p.mapping[i].genLine != genLine || !p.mapping[i].mapped || p.mapping[i].line < before || p.mapping[i].source < 0 || p.mapping[i].source >= len(p.sources) {
 		return "", 0, 0, false
 	}
 	src := p.sources[p.mapping[i].source]
-	at := src.offsetUTF16(p.mapping[i].line-p.wrapper, p.mapping[i].column)
+	at := src.offsetUTF16(p.mapping[i].line-before, p.mapping[i].column)
 	l, c := place(src.text, at)
 	return src.name, l, c, true
 }

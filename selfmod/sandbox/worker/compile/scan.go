@@ -10,6 +10,7 @@ import (
 type scanned struct {
 	tooDeep int   // where the nesting passes limits.SourceNesting; -1: nowhere
 	open    []int // brackets that nothing closes, outermost first
+	imports bool  // there is a word that imports may begin with
 	// What the source ends in, where it begins: "template", "comment"; else "".
 	inside string
 	since  int
@@ -184,9 +185,13 @@ func (s *scanner) word() {
 	for s.pos < len(s.src) && isWord(s.src[s.pos]) {
 		s.pos++
 	}
+	word, before := s.src[start:s.pos], s.last
 	s.last = 'a'
-	if beforeValue[s.src[start:s.pos]] {
+	if beforeValue[word] {
 		s.last = '('
+	}
+	if before != '.' && (word == "import" || word == "from") {
+		s.result.imports = true
 	}
 }
 
