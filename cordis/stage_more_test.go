@@ -98,6 +98,8 @@ func TestStageRetired(t *testing.T) {
 		}
 	}
 	must(c.Provide("late", 1))
+	must(root.Provide("taken", 1))
+	must(c.Provide("taken", 2))
 	must(staged.On(c, func(context.Context, string) { tr.add("heard by the old one") }))
 	mount(t, c, provider("later", "b3"), nil)
 	staged.Emit(ctx, root, "x")
@@ -142,6 +144,33 @@ func TestStageLingerEnds(t *testing.T) {
 			}
 			dispose(t, old)
 		})
+	}
+}
+
+// TestStageRetiredNeverRuns: what was replaced does not run again when what it injects
+// comes or comes back, while calls linger.
+func TestStageRetiredNeverRuns(t *testing.T) {
+	root, tr := world(t), &trace{}
+	outer := mount(t, root, provider("outer", "o"), nil)
+	old := mount(t, root, plugin("old", func(*Context) error { tr.add("old runs"); return nil }, "o"), nil)
+	waiting := mount(t, root, plugin("waiting", func(*Context) error { tr.add("waiting runs"); return nil }, "later"), nil)
+	tr.want(t, "old runs")
+	s := replacing(root, old, waiting)
+	release := make(chan struct{})
+	s.Linger(func(context.Context) { <-release })
+	commit(t, s)
+	must(root.Provide("later", 1))
+	if err := outer.Restart(limit(t)); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, old)
+	settle(t, waiting)
+	tr.want(t)
+	wantState(t, old, Disposed)
+	wantState(t, waiting, Disposed)
+	close(release)
+	if err := s.Wait(limit(t)); err != nil {
+		t.Fatal(err)
 	}
 }
 
