@@ -3,7 +3,7 @@
 
 const {
   NativeError, NativeSymbol, ObjectPrototype, abort, abortError, apply, create, isObject, list, reportLate,
-  show, typeError, uncurry,
+  show, typeError, uncurry, told,
 } = core;
 
 let makeSignal;
@@ -96,7 +96,7 @@ class AbortSignal {
     return signal;
   }
   static timeout() {
-    throw new NativeError("AbortSignal.timeout is not available in the temporary Plugin sandbox — inject: ['timer'] on your plugin and abort an AbortController in ctx.setTimeout(() => controller.abort(), ms)");
+    throw new NativeError(told("AbortSignal.timeout is not available in the temporary Plugin sandbox — inject: ['timer'] on your plugin and abort an AbortController in ctx.setTimeout(() => controller.abort(), ms)"));
   }
 
   get aborted() {

@@ -9,7 +9,7 @@
 const CAP = 1e7;
 const MAX_TEXT = 1 << 28;
 
-const tooLong = (what, n) => new NativeRangeError(what + ': a length of ' + n + ' is over the limit of ' + CAP + ' in the temporary Plugin sandbox');
+const tooLong = (what, n) => new NativeRangeError(what + ': a length of ' + n + ' is over the limit of ' + CAP + told(' in the temporary Plugin sandbox'));
 
 const capLength = (what, v) => {
   if (isObject(v)) {

@@ -295,8 +295,9 @@ const core = {
   newSet, newWeakMap, notPlugin, nothing, now, once, own, ownKeys, parseJSON, parts, phase, plugin, promiseThen,
   quote, quoteName, readArguments, readInject, readOnly, reflectGet, reflectHas, reflectSet, reportLate, resolved, send, setProto, setPrototypeOf,
   settled, show, stringIndexOf, stringSlice, stringStartsWith, stringify, stringifyJSON, subscribe, symbolFor, symbolKeyFor,
-  symbolText, textOf, timerNames, timerVerb, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waitFor, waiting, waitsFor,
+  symbolText, textOf, timerNames, timerVerb, told, toolsOf, typeError, typedConstructors, typedTag, unchangeable, uncurry, waitFor, waiting, waitsFor,
   currentCall: () => current,
+  isFile: () => file,
 };
 
 nativeHold((op, a, b, c, d) => {

@@ -24,7 +24,7 @@ const newRun = (id) => ({
 });
 
 const endedError = () => {
-  const who = plugin === null || plugin.name === '' ? 'this temporary Plugin' : 'the temporary Plugin ' + quoteName(plugin.name, 80);
+  const who = plugin === null || plugin.name === '' ? told('this temporary Plugin') : told('the temporary Plugin ') + quoteName(plugin.name, 80);
   return codedError(
     'this ctx belongs to a run of ' + who + ' that has ended: it was unmounted, or restarted because a service that it injects changed. Use the ctx that the current run of apply(ctx) received.',
     'CONTEXT_ENDED',

@@ -3,6 +3,14 @@
 // error and message its string form. Nothing that is thrown, however hostile,
 // makes these functions throw.
 
+// file: the plugin is a plugin file, not a temporary one. told makes a text fit that.
+let file = false;
+const TEMPORARY = 'temporary Plugin';
+const told = (text) => {
+  const i = file ? stringIndexOf(text, TEMPORARY) : -1;
+  return i < 0 ? text : stringSlice(text, 0, i) + 'plugin' + told(stringSlice(text, i + TEMPORARY.length));
+};
+
 const UNPRINTABLE = '<unprintable thrown value>';
 const MAX_MESSAGE = 100000;
 const MAX_STACK = 16384;

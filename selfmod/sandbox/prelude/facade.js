@@ -14,9 +14,9 @@ const injecting = (k) => {
 };
 
 const notInjected = (name) =>
-  new NativeError('service ' + name60(name) + ' is not injected. Declare it: ' + injecting(name) + ", …] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted.");
+  new NativeError('service ' + name60(name) + ' is not injected. Declare it: ' + injecting(name) + told(", …] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted."));
 const absentError = (name) =>
-  codedError('service ' + name60(name) + ' is not available now: its provider is not running. This temporary Plugin injects it and is parked until it is back.', 'SERVICE_ABSENT');
+  codedError('service ' + name60(name) + told(' is not available now: its provider is not running. This temporary Plugin injects it and is parked until it is back.'), 'SERVICE_ABSENT');
 const readOnly = (what) => (_, key) => {
   throw typeError('sandbox ' + what + ' is read-only; cannot assign ' + (typeof key === 'symbol' ? symbolText(key) : name60(key)));
 };
@@ -170,6 +170,6 @@ const facadeHandler = freeze({
 const makeFacade = (run) => {
   const ctx = new NativeProxy(create(null), { __proto__: facadeHandler, run });
   facades.set(ctx, run);
-  labels.set(ctx, 'ctx of a temporary Plugin');
+  labels.set(ctx, told('ctx of a temporary Plugin'));
   return ctx;
 };

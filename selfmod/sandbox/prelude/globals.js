@@ -20,7 +20,7 @@ const CODE = 'code cannot be made from text here; write it in the plugin, or mou
 
 const trap = (name) => {
   const f = function () {
-    throw new NativeError(name + SANDBOX + (redirects[name] || CODE));
+    throw new NativeError(name + told(SANDBOX) + (redirects[name] || CODE));
   };
   hide(f, 'name', name);
   return f;

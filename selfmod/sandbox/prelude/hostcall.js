@@ -8,7 +8,7 @@ const {
   hasOwn, hide, host, isArray, isError, isFiniteNumber, isNativePromise, isObject, isProbe, isRecord, keysOf, labels,
   list, made, name60, nativeText, newMap, newWeakMap, nothing, once, own, parseJSON, quote, readOnly, registerWith, resolved, show,
   stringIndexOf, stringSlice, subscribe, textOf, toBase64, typeError, typedBuffer, typedBytes,
-  typedOffset, typedTag, unchangeable, viewBuffer, viewBytes, viewOffset, waiting, weakDeref,
+  typedOffset, typedTag, unchangeable, viewBuffer, viewBytes, viewOffset, waiting, weakDeref, told,
 } = core;
 
 const MapProto = NativeMap.prototype;
@@ -422,7 +422,7 @@ const callAsync = (t, m, args) => {
 // enterFunction runs a function that was given to a service, or that of a provided value.
 const enterFunction = (call, entry, a) => {
   if (entry === undefined || entry.gone || (entry.kind !== 'given' && entry.kind !== 'service')) {
-    throw codedError('the function was given to a service by a run of this temporary Plugin that has ended', 'CONTEXT_ENDED');
+    throw codedError(told('the function was given to a service by a run of this temporary Plugin that has ended'), 'CONTEXT_ENDED');
   }
   const run = entry.run;
   const args = own(a, 's') === true ? revive(own(a, 'args'), run) : own(a, 'args');

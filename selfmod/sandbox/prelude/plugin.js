@@ -76,6 +76,7 @@ const load = (call, body) =>
 // open begins the load of a module: its top level runs on behalf of the call until
 // loadModule.
 const open = (id) => {
+  file = true;
   newCall(id, null);
   current = id;
 };

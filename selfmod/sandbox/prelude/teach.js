@@ -1,7 +1,7 @@
 // A part: what to say when the façade is asked for what it does not have.
 
 const {
-  NativeError, injecting, list, name60, plugin,
+  NativeError, injecting, list, name60, plugin, isFile, told,
 } = core;
 
 const AVAILABLE =
@@ -41,6 +41,14 @@ const instead = {
   isolate: ONLY_YOURS,
   intercept: ONLY_YOURS,
 };
+// What fits a plugin file better.
+const insteadInFile = {
+  __proto__: null,
+  plugin: 'A plugin file is one plugin: write a second file.',
+  inject: "Declare services on the plugin: export const inject = ['…'].",
+  dispose: 'A plugin file is ended by its row in cordis.yml, or with the file; undo single things with what ctx.on, ctx.provide and ctx.effect returned.',
+  config: 'The configuration is the second argument: apply(ctx, config); export Config says what it takes.',
+};
 const insteadOfTools = {
   __proto__: null,
   guard: "Listen to 'tools/pre-execute' and return { kind: 'deny', reason }: ctx.on('tools/pre-execute', (exec, next) => exec.name === 'x' ? { kind: 'deny', reason: '…' } : next()).",
@@ -52,11 +60,11 @@ const insteadOfTools = {
 insteadOfTools.call = insteadOfTools.run = insteadOfTools.invoke = insteadOfTools.execute;
 
 const notExposed = (name) => {
-  const how = instead[name];
-  return new NativeError(
+  const how = (isFile() && insteadInFile[name]) || instead[name];
+  return new NativeError(told(
     'sandbox ctx does not expose ' + name60(name) + '. ' + AVAILABLE + ' ' + INTERNALS + ' ' +
       (how === undefined ? 'If ' + name60(name) + " is a service that is not running now, declare it (" + injecting(name) + "]) and cordis waits for it." : how),
-  );
+  ));
 };
 const toolsNotExposed = (key) => {
   const how = insteadOfTools[key];

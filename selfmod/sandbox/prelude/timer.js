@@ -3,7 +3,7 @@
 const {
   NativeError, NativePromise, NativeRangeError, NativeSymbol, absentError, active, addFunction, apply,
   askAsync, cut, enlist, finish, getOwnPropertyDescriptor, handles, hide, isFiniteNumber, kindOf, now, own,
-  quote, typeError,
+  quote, typeError, told,
 } = core;
 
 const MAX_DELAY = 2147483647;
@@ -27,7 +27,7 @@ const checkCallback = (verb, fn) => {
 const needTimer = (run, verb) => {
   active(run);
   if (!run.bindings.has('timer')) {
-    throw new NativeError('ctx.' + verb + " needs the timer service, which is not injected. Declare it: inject: ['timer'] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted.");
+    throw new NativeError('ctx.' + verb + told(" needs the timer service, which is not injected. Declare it: inject: ['timer'] on your plugin, so cordis parks this temporary Plugin if the provider is later unmounted."));
   }
   if (run.bindings.get('timer').json === null) {
     throw absentError('timer');

@@ -111,7 +111,7 @@ func (w *worker) ahead(load *call, value []byte) (apply *call, bindings string) 
 	cancelled := load.cancelled
 	w.mu.Unlock()
 	loaded, err := wire.ReadLoaded(value[1:])
-	if err != nil || cancelled {
+	if err != nil || cancelled || loaded.Config != "" {
 		return nil, ""
 	}
 	bindings, ok := liveBindings(loaded.Inject, m.load.Live)
@@ -300,14 +300,21 @@ func (m *mount) fault(text string) *wire.Fault {
 	f.Frames, f.Excerpt = m.positions.Frames(f.Stack), ""
 	f.Stack = ""
 	if f.Name == "ReferenceError" && strings.HasPrefix(f.Message, "could not load module ") {
-		f.Message += importHint
+		hint := importHint
+		if m.load.Entry != "" {
+			hint = fileImportHint
+		}
+		f.Message += hint
 	}
 	return f
 }
 
 // importHint follows the engine's own message about import(…), which says only
-// that the module could not be loaded.
-const importHint = ": import() is not available in the temporary Plugin sandbox; reach services with inject: ['fs', …] and ctx"
+// that the module could not be loaded; fileImportHint does in a plugin file.
+const (
+	importHint     = ": import() is not available in the temporary Plugin sandbox; reach services with inject: ['fs', …] and ctx"
+	fileImportHint = ": import() is not available in a plugin; write `import … from './file.js'` at the top of the file, and reach services with inject: ['fs', …] and ctx"
+)
 
 // wasInterrupted recognises the rejection that the engine makes of an interrupt
 // inside an async function, which reaches the call by way of done.
