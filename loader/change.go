@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -130,7 +131,9 @@ func (c *Change) entry(w wanted, had *entry) (*entry, error) {
 	if err == nil && isFile(w.Name) {
 		e.code, err = c.t.o.Opener.Read(w.path())
 	}
-	unchanged := had != nil && !had.row.off && w.same(had.row) && sameCode(e.code, had.code)
+	e.config = config
+	unchanged := had != nil && !had.row.off && w.same(had.row) && sameCode(e.code, had.code) &&
+		(err != nil || had.fault != nil || reflect.DeepEqual(config, had.config)) // a path has another folder in another layer
 	e.tried = unchanged && had.down()
 	switch {
 	case err != nil:

@@ -61,13 +61,14 @@ type holding struct {
 
 // entry is a row as it is mounted.
 type entry struct {
-	row   wanted
-	code  Code          // of a plugin file
-	fiber *cordis.Fiber // nil: it is disabled or skipped
-	fault error         // why it is skipped
-	tried bool          // its failure is no news: it was down, and nothing of it changed
-	later bool
-	guard *guard // nil: it guards nothing
+	row    wanted
+	config any           // as Settings.CheckFrom gave it
+	code   Code          // of a plugin file
+	fiber  *cordis.Fiber // nil: it is disabled or skipped
+	fault  error         // why it is skipped
+	tried  bool          // its failure is no news: it was down, and nothing of it changed
+	later  bool
+	guard  *guard // nil: it guards nothing
 }
 
 // New returns an empty tree whose rows are mounted below c's fiber, which must run.
