@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/serve/mcp"
 	"github.com/dsh-go/dsh/tool"
@@ -24,12 +25,12 @@ func withRegistry(ctx context.Context, s command.Streams, o *command.MountOption
 		return err
 	}
 	server := mcp.New(mcp.Config{Version: command.Version()})
-	root, err := compose(ctx, s, o, &auditLog{}, server)
+	r, err := compose(ctx, s, o, standard.Given{}, server, false)
 	if err != nil {
 		return err
 	}
-	defer command.Stop(root, s.Err)
-	registry, err := tool.Service.Use(root)
+	defer r.Stop()
+	registry, err := tool.Service.Use(r.Root)
 	if err != nil {
 		return fmt.Errorf("find tools: %w", err)
 	}

@@ -3,13 +3,18 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/composition"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/selfmod/mount"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/serve/mcp"
 )
 
@@ -48,12 +53,12 @@ client, not this server, asks you about calls.`,
 			if err := o.Check(); err != nil {
 				return err
 			}
-			policy, err := o.permission.Plugin()
+			allow, deny, err := o.permission.Put(&o.Layers, cmd.Flags())
 			if err != nil {
 				return err
 			}
 			o.Warn(s.Err)
-			return serveMCP(cmd.Context(), s, o, policy)
+			return serveMCP(cmd.Context(), s, o, standard.Given{Allow: allow, Deny: deny})
 		},
 	}
 	f := cmd.Flags()
@@ -66,7 +71,7 @@ client, not this server, asks you about calls.`,
 
 // serveMCP runs the composition for one client. It takes at most
 // limits.Shutdown to return once it has been told to.
-func serveMCP(ctx context.Context, s command.Streams, o *mcpOptions, policy *cordis.Plugin) (err error) {
+func serveMCP(ctx context.Context, s command.Streams, o *mcpOptions, given standard.Given) (err error) {
 	audit, err := openAudit(o.audit)
 	if err != nil {
 		return err
@@ -74,31 +79,57 @@ func serveMCP(ctx context.Context, s command.Streams, o *mcpOptions, policy *cor
 	defer func() { err = errors.Join(err, audit.Close()) }()
 
 	server := mcp.New(mcp.Config{Version: command.Version(), WithCall: o.withCall})
-	root, err := compose(ctx, s, &o.MountOptions, audit, server, policy)
+	given.Toolset.Audit = audit
+	r, err := compose(ctx, s, &o.MountOptions, given, server, true)
 	if err != nil {
 		return err
 	}
-	defer command.Stop(root, s.Err)
+	defer r.Stop()
 	err = server.Run(ctx, s.In, s.Out)
+	r.Still()
 	if ctx.Err() != nil {
 		return nil // a signal asked for the end
 	}
 	return err
 }
 
-// compose builds the runtime that is served: the plugins of dsh mcp, all active.
-// The policy, if there is one, comes first and outlives what it decides about. Where
-// that fails, nothing of it goes on.
-func compose(ctx context.Context, s command.Streams, o *command.MountOptions, audit *auditLog, server *mcp.Server, policy ...*cordis.Plugin) (*cordis.Context, error) {
-	toolset := selfmod.Config{
-		VMTimeout:   o.VMTimeout.Value,
-		CallTimeout: o.CallTimeout.Value,
-		MemoryMB:    o.Memory.Value,
-		Audit:       audit,
-		Console:     s.Err,
-		Hidden:      server.Hidden,
-		Worker:      command.Program,
+// compose builds the runtime that is served, of the documents of dsh mcp: those of the
+// process's folder, since a client starts it where it works. follow says whether edits
+// are followed. Where it fails, nothing of it goes on.
+func compose(ctx context.Context, s command.Streams, o *command.MountOptions, given standard.Given, server *mcp.Server, follow bool) (_ *command.Running, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find working directory: %w", err)
 	}
-	plugins := append(policy, append(standard.Served(o.Chosen(), toolset), server.Plugin())...)
-	return command.Compose(ctx, s.Err, toolset.DrainLimit(), plugins)
+	given.Program, given.Cwd, given.Roots = command.Program, dir, command.ImpliedRoots(dir)
+	given.Toolset.Console, given.Toolset.Hidden, given.Toolset.Memory = s.Err, server.Hidden, mount.NewMemory()
+	catalog := standard.Catalog(given)
+	drain := selfmod.Config{CallTimeout: o.CallTimeout.Value}.DrainLimit()
+	r, err := o.Layers.Start(ctx, s.Err, drain, composition.Options{
+		Sources: o.Layers.Sources(standard.MCP()), Catalog: catalog, Global: true, Watch: follow,
+		Sandbox: sandbox.Config{Exe: command.Program, Stderr: s.Err},
+		Console: func(line string) { fmt.Fprintln(s.Err, line) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			r.Stop()
+		}
+	}()
+	place, err := r.Place(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range []*cordis.Plugin{place.Plugin(catalog), server.Plugin()} {
+		f, err := r.Root.Mount(p, nil)
+		if err == nil {
+			err = f.Await(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.Name, err)
+		}
+	}
+	return r, nil
 }

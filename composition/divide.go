@@ -73,17 +73,19 @@ func planeOf(r document.Row, catalog loader.Catalog) plane {
 	return home(r)
 }
 
-// personal says which values of a project's layer are not for a project to give.
-func personal(rows []document.Row, catalog loader.Catalog) (faults document.Faults) {
+// configs says what is wrong with the values that a project's layers give to rows of Go
+// plugins, those among it that are not for a project to give.
+func configs(rows []document.Row, catalog loader.Catalog) (faults document.Faults) {
 	for _, r := range rows {
-		faults = append(faults, personal(r.Children, catalog)...)
+		faults = append(faults, configs(r.Children, catalog)...)
 		spec, ok := catalog.Lookup(r.Name)
-		if !ok || spec.Settings == nil {
+		if !ok || spec.Settings == nil || r.Disabled {
 			continue
 		}
-		for _, path := range spec.Settings.Personal(r.Config) {
-			if at := r.At(append([]string{"config"}, path...)...); at.Layer.Kind == document.Project {
-				faults = append(faults, document.ConfigFault(r, path, "a project may not set this; set it in your own cordis.yml (in $DSH_HOME), or with --config or --set"))
+		_, wrong := spec.Settings.CheckFrom(r.Config, loader.SourceOf(r))
+		for _, f := range wrong {
+			if at := r.At(append([]string{"config"}, f.Path...)...); at.Layer != nil && at.Layer.Kind == document.Project {
+				faults = append(faults, document.ConfigFault(r, f.Path, f.Message))
 			}
 		}
 	}

@@ -21,6 +21,9 @@ type Sources struct {
 	Config []string
 	// Set are the values of --set and of other flags, in order.
 	Set []*document.Document
+	// Elsewhere says whether another built-in composition has a row with the id: to
+	// override it is no fault, and does nothing. Nil: there is none.
+	Elsewhere func(id string) bool
 	// Safe leaves out everything but Builtin and Set.
 	Safe bool
 }

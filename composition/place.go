@@ -91,7 +91,7 @@ func (c *Composition) furnish(ctx context.Context, s *space) error {
 func (c *Composition) composed(docs documents, snap *snapshot) (*document.Composition, document.Faults) {
 	project, faults := snap.documents()
 	whole, wrong := docs.compose(project, c.composing(snap))
-	return whole, append(append(faults, wrong...), personal(whole.Rows, c.o.Catalog)...)
+	return whole, append(append(faults, wrong...), configs(whole.Rows, c.o.Catalog)...)
 }
 
 // Scope is what an agent of the place has as its parent; nil: the global one.

@@ -53,7 +53,6 @@ func Read(ctx context.Context, s Sources, o ReadOptions) (*Reading, error) {
 	r.Faults = append(r.Faults, faults...)
 	whole, faults := docs.compose(project, c.composing(snap))
 	r.Composition, r.Faults = whole, append(r.Faults, faults...)
-	r.Faults = append(r.Faults, personal(whole.Rows, o.Catalog)...)
 	r.check(whole.Rows, snap, o.Catalog)
 	return r, nil
 }

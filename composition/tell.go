@@ -15,7 +15,7 @@ import (
 
 // composing is how documents are composed, with the bytes of a project that count.
 func (c *Composition) composing(snap *snapshot) document.Options {
-	return document.Options{Env: c.o.Env, May: may(c.o.Catalog), Open: func(from *document.Layer, name string) (document.Layer, error) {
+	return document.Options{Env: c.o.Env, May: may(c.o.Catalog), Elsewhere: c.o.Elsewhere, Open: func(from *document.Layer, name string) (document.Layer, error) {
 		path := filepath.Join(from.Dir, filepath.FromSlash(name))
 		if from.Kind != document.Project {
 			return document.Read(path, from.Kind)

@@ -22,9 +22,9 @@ const logNameWidth = 16
 // goes to messages. A call may take drain when its plugin is unloaded. Where it
 // fails, nothing of it goes on.
 func Compose(ctx context.Context, messages io.Writer, drain time.Duration, plugins []*cordis.Plugin) (_ *cordis.Context, err error) {
-	root := cordis.New(cordis.WithDrainLimit(drain))
-	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(messages, logNameWidth)}); err != nil {
-		return nil, fmt.Errorf("start log: %w", err)
+	root, err := runtimeOf(messages, drain)
+	if err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -49,6 +49,15 @@ func Compose(ctx context.Context, messages io.Writer, drain time.Duration, plugi
 		if f.State() != cordis.Active {
 			return nil, fmt.Errorf("start %s: it is %s: %s", f.Name(), f.State(), waiting(f))
 		}
+	}
+	return root, nil
+}
+
+// runtimeOf starts a runtime with a log and nothing else.
+func runtimeOf(messages io.Writer, drain time.Duration) (*cordis.Context, error) {
+	root := cordis.New(cordis.WithDrainLimit(drain))
+	if _, err := root.Export(cordis.Exporter{Level: slog.LevelWarn, Export: cordis.NewConsole(messages, logNameWidth)}); err != nil {
+		return nil, fmt.Errorf("start log: %w", err)
 	}
 	return root, nil
 }

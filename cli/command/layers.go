@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/service/fs"
 )
 
@@ -75,29 +77,72 @@ func (o *LayerOptions) Put(flag, row string, path []string, value any) error {
 	return nil
 }
 
+// Add makes a layer of the program a part of the last ones.
+func (o *LayerOptions) Add(layer document.Layer) error {
+	doc, faults := document.Parse(layer)
+	if len(faults) > 0 {
+		return faults // a mistake of the program
+	}
+	o.flags = append(o.flags, doc)
+	return nil
+}
+
 // Sources are the layers of the flags, over a built-in composition.
 func (o *LayerOptions) Sources(builtin document.Layer) composition.Sources {
 	return composition.Sources{
-		Home: fs.Home(), Builtin: builtin, Config: o.config, Safe: o.safe,
+		Home: fs.Home(), Builtin: builtin, Elsewhere: standard.Elsewhere, Config: o.config, Safe: o.safe,
 		Set: append(append([]*document.Document{}, o.sets...), o.flags...),
 	}
 }
 
-// Composed starts a runtime of its layers. Its log goes to messages. What it tells the
-// person goes there, too. Where a document that the person named is wrong the error is
-// one of usage. Where it fails, nothing of it goes on.
-func (o *LayerOptions) Composed(ctx context.Context, root *cordis.Context, messages io.Writer, c composition.Options) (*composition.Composition, error) {
-	c.TrustProject = o.trustProject
-	c.Env = os.LookupEnv
+// Running is a runtime that is composed of documents.
+type Running struct {
+	Root *cordis.Context
+	*composition.Composition
+	messages io.Writer
+	deaf     func() // ends the listening to SIGHUP
+}
+
+// Start starts a runtime of the layers. Its log and what it tells the person go to
+// messages. A call may take drain when its plugin is unloaded. Where a document that
+// the person named is wrong the error is one of usage. Where it fails, nothing of it
+// goes on.
+func (o *LayerOptions) Start(ctx context.Context, messages io.Writer, drain time.Duration, c composition.Options) (_ *Running, err error) {
+	r := &Running{messages: messages, deaf: func() {}}
+	if r.Root, err = runtimeOf(messages, drain); err != nil {
+		return nil, err
+	}
+	c.TrustProject, c.Env = o.trustProject, os.LookupEnv
 	if c.Tell == nil {
 		c.Tell = func(text string) { fmt.Fprintln(messages, "dsh: "+plain.Terminal(text)) }
 	}
-	made, err := composition.Start(ctx, root, c)
-	var faults document.Faults
-	if errors.As(err, &faults) {
-		return nil, AsUsage(faults)
+	r.Composition, err = composition.Start(ctx, r.Root, c)
+	if err != nil {
+		Stop(r.Root, messages)
+		var faults document.Faults
+		if errors.As(err, &faults) {
+			return nil, AsUsage(faults)
+		}
+		return nil, err
 	}
-	return made, err
+	if c.Watch {
+		r.deaf = OnHangup(ctx, func(ctx context.Context) { _ = r.Reload(ctx) }) // it is told
+	}
+	return r, nil
+}
+
+// Still ends the following of files and signals.
+func (r *Running) Still() {
+	r.deaf()
+	if err := r.Close(); err != nil {
+		fmt.Fprintf(r.messages, "dsh: stop following files: %v\n", err)
+	}
+}
+
+// Stop ends the runtime.
+func (r *Running) Stop() {
+	r.Still()
+	Stop(r.Root, r.messages)
 }
 
 // AddConfig adds files as --config does.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -31,6 +32,9 @@ type MountOptions struct {
 	ReadOnly     []string
 	PassEnv      []string
 	AllowPrivate bool
+	// Layers are the documents that are composed; the flags above are the last of them.
+	Layers LayerOptions
+	given  *pflag.FlagSet
 }
 
 // NewMountOptions returns the defaults.
@@ -57,10 +61,12 @@ func (o *MountOptions) ServiceFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ReadOnly, "read-only-root", nil, "`folder` that fs may only read; may be repeated")
 	f.StringArrayVar(&o.PassEnv, "pass-env", nil, "environment `variable` that commands get although its name is that of a credential; may be repeated")
 	f.BoolVar(&o.AllowPrivate, "allow-private-web", false, "let web fetch private, loopback and link-local addresses too")
+	o.Layers.Flags(f)
+	o.given = f
 }
 
-// Check says what is wrong with the flags, and fills in what depends on the
-// place and time of the start.
+// Check says what is wrong with the flags, and makes the last layer of those that
+// were given.
 func (o *MountOptions) Check() error {
 	if err := o.checkServices(); err != nil {
 		return AsUsage(err)
@@ -68,20 +74,16 @@ func (o *MountOptions) Check() error {
 	if err := CheckPassEnv(o.PassEnv); err != nil {
 		return err
 	}
-	if !o.Has("fs") {
-		return nil
-	}
-	if len(o.Roots)+len(o.ReadOnly) == 0 {
-		dir, err := os.Getwd()
-		if err != nil {
-			return fmt.Errorf("find working directory: %w", err)
-		}
-		o.Roots = ImpliedRoots(dir)
-	}
 	if err := checkFolders("--root", o.Roots); err != nil {
 		return err
 	}
-	return checkFolders("--read-only-root", o.ReadOnly)
+	if err := checkFolders("--read-only-root", o.ReadOnly); err != nil {
+		return err
+	}
+	if err := o.Layers.Check(); err != nil {
+		return err
+	}
+	return o.put(&o.Layers, o.given)
 }
 
 func (o *MountOptions) checkServices() error {
@@ -162,6 +164,59 @@ func (o *MountOptions) Chosen() standard.Services {
 		Names: o.Services, Roots: o.Roots, ReadOnly: o.ReadOnly,
 		PassEnv: o.PassEnv, AllowPrivate: o.AllowPrivate, Program: Program,
 	}
+}
+
+// put makes the flags that were given the last layer of l.
+func (o *MountOptions) put(l *LayerOptions, f *pflag.FlagSet) error {
+	for _, one := range []struct {
+		flag, row, field string
+		value            any
+	}{
+		{"vm-timeout", "tool-cordis", "vmTimeoutMs", milliseconds(o.VMTimeout.Value)},
+		{"call-timeout", "tool-cordis", "callTimeoutMs", milliseconds(o.CallTimeout.Value)},
+		{"memory", "tool-cordis", "memoryMB", o.Memory.Value},
+		{"pass-env", "bash", "passEnv", o.PassEnv},
+		{"allow-private-web", "web", "allowPrivate", o.AllowPrivate},
+	} {
+		if f.Changed(one.flag) {
+			if err := l.Put("--"+one.flag, one.row, []string{"config", one.field}, one.value); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Changed("services") {
+		for _, name := range standard.ServiceNames() {
+			if err := l.Put("--services", name, []string{"disabled"}, !o.Has(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return PutRoots(l, f, o.Roots, o.ReadOnly)
+}
+
+// PutRoots makes --root and --read-only-root a part of the last layer: where one of
+// them is given, no other layer says what the roots are.
+func PutRoots(l *LayerOptions, f *pflag.FlagSet, roots, readOnly []string) error {
+	if !f.Changed("root") && !f.Changed("read-only-root") {
+		return nil
+	}
+	for _, one := range []struct {
+		flag, field string
+		folders     []string
+	}{{"--root", "roots", roots}, {"--read-only-root", "readOnlyRoots", readOnly}} {
+		if one.folders == nil {
+			one.folders = []string{}
+		}
+		if err := l.Put(one.flag, "fs", []string{"config", one.field}, one.folders); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// milliseconds are those of a duration, and one more where some are left.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // Warn says at the start what a person should know.

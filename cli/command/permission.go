@@ -3,7 +3,6 @@ package command
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/permission"
 )
 
@@ -20,17 +19,19 @@ func (o *PermissionOptions) Flags(f *pflag.FlagSet, mode permission.Mode) {
 	f.StringArrayVar(&o.deny, "deny", nil, "`rule` for what is denied; beats --allow; may be repeated")
 }
 
-// Plugin is the policy that the flags say.
-func (o *PermissionOptions) Plugin() (*cordis.Plugin, error) {
+// Put makes the mode a part of the last layer, if it was given, and returns the rules,
+// which count beside those of the layers.
+func (o *PermissionOptions) Put(l *LayerOptions, f *pflag.FlagSet) (allow, deny []permission.Rule, err error) {
 	mode, err := ParseMode(o.mode)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	allow, deny, err := ParseRules(o.allow, o.deny)
-	if err != nil {
-		return nil, err
+	if f.Changed("permission") {
+		if err := l.Put("--permission", "permission", []string{"config", "mode"}, string(mode)); err != nil {
+			return nil, nil, err
+		}
 	}
-	return permission.Plugin(permission.Config{Mode: mode, Allow: allow, Deny: deny}), nil
+	return ParseRules(o.allow, o.deny)
 }
 
 // ParseMode reads --permission. Its error is one of usage.

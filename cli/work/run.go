@@ -20,6 +20,7 @@ import (
 	"github.com/dsh-go/dsh/llm/keys"
 	"github.com/dsh-go/dsh/llm/providers"
 	"github.com/dsh-go/dsh/permission"
+	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/serve/terminal"
 )
 
@@ -30,6 +31,9 @@ type runOptions struct {
 	resume              bool
 	cwd                 string
 	roots, readOnly     []string
+	implied             []string // the roots where no layer names some
+	layers              command.LayerOptions
+	given               *pflag.FlagSet
 	self                bool
 	permission          string
 	allow, deny         []string
@@ -127,6 +131,8 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.Lookup("timeout").DefValue = ""
 	f.StringArrayVar(&o.passEnv, "pass-env", nil, "environment `variable` that commands get although its name is that of a credential; may be repeated")
 	f.BoolVar(&o.allowPrivate, "allow-private-web", false, "let web fetch private, loopback and link-local addresses too")
+	o.layers.Flags(f)
+	o.given = f
 }
 
 // check says what is wrong with the flags, and reads the task.
@@ -137,6 +143,9 @@ func (o *runOptions) check(ctx context.Context, f *pflag.FlagSet, args []string,
 		}
 	}
 	if err := o.checkPolicy(f); err != nil {
+		return err
+	}
+	if err := o.layers.Check(); err != nil {
 		return err
 	}
 	if o.session != "" && !(o.resume && o.session == latest) {
@@ -218,11 +227,28 @@ func (o *runOptions) place(cwd string) (err error) {
 			}
 		}
 	}
-	if len(o.roots)+len(o.readOnly) > 0 {
-		return nil
-	}
-	if o.roots = command.ImpliedRoots(o.cwd); len(o.roots) == 0 {
+	if o.implied = command.ImpliedRoots(o.cwd); len(o.implied)+len(o.roots)+len(o.readOnly) == 0 {
 		return command.Usagef("the folder %s is too much to work in by default: give --cwd, or name it with --root", plain.Line(o.cwd, limits.Preview))
 	}
-	return nil
+	return o.putLayers()
+}
+
+// putLayers makes the flags that were given the last layer.
+func (o *runOptions) putLayers() error {
+	if o.self {
+		if err := o.layers.Add(standard.Self()); err != nil {
+			return err
+		}
+	}
+	if o.given.Changed("pass-env") {
+		if err := o.layers.Put("--pass-env", "bash", []string{"config", "passEnv"}, o.passEnv); err != nil {
+			return err
+		}
+	}
+	if o.given.Changed("allow-private-web") {
+		if err := o.layers.Put("--allow-private-web", "web", []string{"config", "allowPrivate"}, o.allowPrivate); err != nil {
+			return err
+		}
+	}
+	return command.PutRoots(&o.layers, o.given, o.roots, o.readOnly)
 }

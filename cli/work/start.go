@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/composition"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
@@ -21,9 +23,12 @@ import (
 	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/selfmod/mount"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/serve/terminal"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/jsonl"
+	"github.com/dsh-go/dsh/trust"
 )
 
 // work is one run: a session, the runtime around it, and who looks on.
@@ -36,6 +41,8 @@ type work struct {
 	session *session.Session
 	from    int64 // the first event of this run
 	root    *cordis.Context
+	running *command.Running
+	given   standard.Given // to the plugins
 	agent   *agent.Agent
 	ending  time.Time // when the turn was cancelled; zero: it was not
 }
@@ -56,6 +63,9 @@ func (w *work) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := w.provide(); err != nil {
+		return err
+	}
+	if err := w.compose(ctx); err != nil {
 		return err
 	}
 	id := w.o.session
@@ -111,7 +121,10 @@ func (w *work) openOld(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.provide()
+	if err := w.provide(); err != nil {
+		return err
+	}
+	return w.compose(ctx)
 }
 
 // moved is the folder in which an old session goes on: its own or, where that has
@@ -202,46 +215,59 @@ func checkKey(provider string, store keys.Store) error {
 	return nil
 }
 
-// start composes the runtime and starts the agent.
-func (w *work) start(ctx context.Context) (err error) {
-	o := w.options()
-	if w.root, err = command.Compose(ctx, w.s.Err, o.Toolset.DrainLimit(), standard.Host(o)); err != nil {
+// compose starts the runtime that the documents say.
+func (w *work) compose(ctx context.Context) (err error) {
+	wrote := new(atomic.Pointer[command.Running])
+	w.given = standard.Given{
+		Program: command.Program, Cwd: w.o.cwd, Roots: w.o.implied, Models: w.models, Sessions: w.store,
+		Toolset: selfmod.Config{Console: w.s.Err, Memory: mount.NewMemory()},
+		Deny:    w.o.rules.deny,
+		Trusted: func(ctx context.Context, path string, before *string, content string) {
+			if r := wrote.Load(); r != nil {
+				r.Wrote(ctx, path, before, content)
+			}
+		},
+	}
+	if p := w.desk.person; p != nil {
+		w.given.Questions = p
+	}
+	w.running, err = w.o.layers.Start(ctx, w.s.Err, selfmod.Config{}.DrainLimit(), composition.Options{
+		Sources: w.o.layers.Sources(standard.Run()), Catalog: standard.Catalog(w.given), Watch: true,
+		Sandbox: sandbox.Config{Exe: command.Program, Stderr: w.s.Err},
+		Console: func(line string) { fmt.Fprintln(w.s.Err, line) },
+		Confirm: w.desk.confirm(),
+	})
+	if err == nil {
+		w.root = w.running.Root
+		wrote.Store(w.running)
+	}
+	return err
+}
+
+// start starts the agent, in its project.
+func (w *work) start(ctx context.Context) error {
+	place, err := w.running.Place(ctx, w.o.cwd)
+	if err != nil {
 		return err
 	}
 	agents, err := agent.Service.Use(w.root)
 	if err != nil {
 		return fmt.Errorf("find agents: %w", err)
 	}
+	own := w.given
+	own.Session, own.Mode, own.Allow = w.session, w.o.mode, w.o.rules.allow
+	if p := w.desk.person; p != nil {
+		own.Ask = p.Approve
+	}
 	w.agent, err = agents.Start(ctx, agent.Options{
-		Session: w.session, Model: w.o.config, Cwd: w.o.cwd, Plugins: standard.Agent(o),
+		Session: w.session, Model: w.o.config, Cwd: w.o.cwd, Parent: place.Scope(),
+		Plugins:  []*cordis.Plugin{place.Plugin(standard.Catalog(own))},
 		MaxSteps: int(w.o.maxSteps.value), MaxTokens: w.o.maxTokens.value,
 	})
 	if err != nil {
 		return err
 	}
 	return w.desk.watch(ctx, w)
-}
-
-func (w *work) options() standard.Options {
-	o := standard.Options{
-		Services: standard.Services{
-			Names: standard.ServiceNames(), Roots: w.o.roots, ReadOnly: w.o.readOnly, PassEnv: w.o.passEnv,
-			AllowPrivate: w.o.allowPrivate, Dir: w.o.cwd, Program: command.Program,
-		},
-		Models: w.models, Sessions: w.store, Cwd: w.o.cwd,
-		// What belongs to no session is nobody's to allow.
-		Permission: permission.Config{Mode: permission.ReadOnly, Deny: w.o.rules.deny, Roots: w.o.roots},
-		Binding: permission.Binding{
-			Mode: w.o.mode, Allow: w.o.rules.allow, Deny: w.o.rules.deny, Roots: w.o.roots, Session: w.session,
-		},
-		Self:    w.o.self,
-		Toolset: selfmod.Config{Console: w.s.Err, Worker: command.Program},
-	}
-	if p := w.desk.person; p != nil {
-		o.Binding.Ask = p.Approve
-		o.Questions = p
-	}
-	return o
 }
 
 // desk is where a person sits, if there is one.
@@ -303,6 +329,17 @@ func (d *desk) typed() (io.Reader, error) {
 		return nil, command.Usagef("--model manual needs a terminal, or what the model says on standard input; give the task as an argument")
 	}
 	return d.s.In, nil
+}
+
+// confirm asks the person whether they trust a project's files; nil where there is
+// nobody.
+func (d *desk) confirm() func(context.Context, trust.State) (bool, error) {
+	if d.person == nil {
+		return nil
+	}
+	return func(ctx context.Context, s trust.State) (bool, error) {
+		return d.person.Confirm(ctx, s.Text(), "These files of "+plain.Visible(s.Root)+" are run with your rights. Trust them?")
+	}
 }
 
 func (d *desk) close() {

@@ -164,6 +164,9 @@ func (w *work) end(ctx context.Context, events *follower) (unprinted error) {
 		defer cancel()
 		return do(end)
 	}
+	if w.running != nil {
+		w.running.Still()
+	}
 	if w.agent != nil {
 		_ = bounded(agentBy, w.agent.Close) // what hangs is told with the plugins, of which it is one
 	}

@@ -24,6 +24,9 @@ type Options struct {
 	// becomes a fault. It is not asked about rows that project layers inserted. nil: it
 	// may do everything.
 	May func(a Act) error
+	// Elsewhere says whether another composition has a row with the id: that a document
+	// overrides it is no fault here, and does nothing. nil: there is no other.
+	Elsewhere func(id string) bool
 }
 
 // Act is what a project layer asks for.
@@ -118,6 +121,7 @@ func (c *composer) layer(d *Document) {
 			c.override(known, e)
 		case e.name != "" || e.group:
 			c.insert(nil, e, d)
+		case d.Layer.Kind != Flags && c.options.Elsewhere != nil && c.options.Elsewhere(e.id):
 		default:
 			c.unknown(e.value[fieldID], e.id)
 		}

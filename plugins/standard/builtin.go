@@ -30,6 +30,22 @@ func Self() document.Layer {
 	return document.Layer{Name: "--self", Kind: document.Flags, Text: []byte("- {id: tool-cordis, name: tool-cordis}\n")}
 }
 
+// Elsewhere says whether a built-in composition has a row with the id, so that one
+// cordis.yml can be for all of them.
+func Elsewhere(id string) bool {
+	for _, l := range []document.Layer{Run(), MCP(), Demo()} {
+		doc, _ := document.Parse(l) // tested
+		if doc == nil {
+			continue
+		}
+		c, _ := document.Compose([]*document.Document{doc}, document.Options{})
+		if _, ok := c.Find(id); ok {
+			return true
+		}
+	}
+	return false
+}
+
 func builtin(name string, text []byte) document.Layer {
 	return document.Layer{Name: name, Kind: document.Builtin, Text: text}
 }
