@@ -208,6 +208,17 @@ func TestProject(t *testing.T) {
 	}
 }
 
+// TestElsewhere: a document that is read by several programs may override rows that
+// this one does not have; a flag may not.
+func TestElsewhere(t *testing.T) {
+	o := Options{Elsewhere: func(id string) bool { return id == "web-search" }}
+	set, _ := ParseSet("web-search.disabled=true")
+	_, faults := Compose(append(layers(t, base, "- {id: web-search, disabled: true}\n- {id: web-serch, disabled: true}\n"), set), o)
+	if len(faults) != 2 || faults[0].Line != 2 || faults[1].File != "--set" {
+		t.Error(faults)
+	}
+}
+
 func TestInclude(t *testing.T) {
 	files := map[string]string{
 		"./a.yml":     "- {id: x, name: one, config: {v: \"${env:V:-d}\"}}\n- name: two\n- id: g\n  group: true\n",

@@ -103,7 +103,11 @@ func (r *reader) entry(n *yaml.Node) *entry {
 	for i, key := range n.Keys {
 		f := fieldOf(key.Text)
 		if f < 0 {
-			r.fault(key, "unknown field %s%s", plain.Line(key.Text, limits.Name), meant(key.Text, fieldNames, "a row has "+strings.Join(fieldNames, ", ")))
+			otherwise := "a row has " + strings.Join(fieldNames, ", ")
+			if n.Get("config") != nil {
+				otherwise += "; what its plugin is given is indented below config"
+			}
+			r.fault(key, "unknown field %s%s", plain.Line(key.Text, limits.Name), meant(key.Text, fieldNames, otherwise))
 			continue
 		}
 		e.key[f], e.value[f] = key, n.Items[i]
