@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsh-go/dsh/internal/golden"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/selfmod/selfmodtest"
@@ -283,4 +284,30 @@ func TestReplaceMany(t *testing.T) {
 		t.Errorf("%d plugins are mounted:\n%s", n, r.Inspect("temporary", ""))
 	}
 	r.Works(r.Call("say", nil))
+}
+
+// TestReplaceAnswers: what the model reads of it.
+func TestReplaceAnswers(t *testing.T) {
+	t.Parallel()
+	r := selfmodtest.New(t, selfmod.Config{})
+	provider := `{ name: 'kit', apply(ctx) { ctx.provide('kit', { v: 1 }); ctx.on('tools/result', () => {}); ctx.tools.register(harness.defineTool({ name: 'kit', description: '', parameters: {},
+  output: { schema: { type: 'string' }, render: (a, v) => [{ type: 'text', text: v }] }, execute: () => 'one' })) } }`
+	var out strings.Builder
+	for _, step := range []struct{ id, code string }{
+		{"", "return " + provider},
+		{"", "return { name: 'user', inject: ['kit'], apply(ctx) { ctx.effect(() => () => {}) } }"},
+		{"dyn-1", "return " + strings.Replace(provider, "'one'", "'two'", 1)},
+		{"dyn-3", "return { name: 'kit', apply() { throw new Error('no luck') } }"},
+		{"dyn-3", "return { name: 'kit', inject: ['absent'], apply() {} }"},
+		{"dyn-3", "return { name: 'kit', apply() {} }"},
+		{"dyn-3", "return { name: 'kit', apply() {} }"},
+		{"kit", "return { name: 'kit', apply() {} }"},
+	} {
+		res := replace(r, step.id, step.code)
+		if step.id == "" {
+			res = r.Call("cordis_mount", map[string]string{"code": step.code})
+		}
+		fmt.Fprintf(&out, "# replaces %q\n%s\n\n", step.id, selfmodtest.Text(res))
+	}
+	golden.Compare(t, "replace.md", out.String())
 }

@@ -314,7 +314,7 @@ func (m *Mount) ready(old *Mount) error {
 	if m.Fiber().State() != cordis.Pending || !old.serves() {
 		return nil
 	}
-	return fmt.Errorf("%s would have to wait for %s, which nothing provides, while %s runs: mount what provides that first, or make it optional", m.who(), strings.Join(m.Waiting(), ", "), old.ID)
+	return fmt.Errorf("%s would have to wait for %s, which nothing provides now, while %s runs: mount what provides that first, or make it optional", m.who(), strings.Join(m.Waiting(), ", "), old.ID)
 }
 
 // serves says whether the mount is active or about to be.
