@@ -1,5 +1,5 @@
 // Package reference holds what of the generated reference the program itself needs:
-// the types for writing plugins. The files are written by go generate ./... at the root.
+// the types for writing plugins and the schema of cordis.yml. The files are written by go generate ./... at the root.
 package reference
 
 import _ "embed"
@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed dsh.d.ts
 var Types string
+
+// Schema is cordis.schema.json: the JSON Schema of cordis.yml, for editors.
+//
+//go:embed cordis.schema.json
+var Schema string

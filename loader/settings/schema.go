@@ -1,8 +1,11 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
+
+	"github.com/dsh-go/dsh/limits"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of the config, with descriptions and
@@ -42,13 +45,13 @@ func (n *node) schema() *schemaNode {
 	case reflect.Bool:
 		s.Type = "boolean"
 	case reflect.String:
-		s.Type, s.MinLength, s.MaxLength = "string", n.min, n.max
+		s.Type, s.MinLength, s.MaxLength = "string", n.min, cmp.Or(n.max, &mostText)
 	case reflect.Int:
 		s.Type, s.Minimum, s.Maximum = "integer", n.min, n.max
 	case reflect.Float64:
 		s.Type, s.Minimum, s.Maximum = "number", n.min, n.max
 	case reflect.Slice:
-		s.Type, s.Items, s.MinItems, s.MaxItems = "array", n.item.schema(), n.min, n.max
+		s.Type, s.Items, s.MinItems, s.MaxItems = "array", n.item.schema(), n.min, cmp.Or(n.max, &mostItems)
 	case reflect.Map:
 		s.Type, s.Additional = "object", n.item.schema()
 	case reflect.Struct:
@@ -60,6 +63,9 @@ func (n *node) schema() *schemaNode {
 	}
 	return s
 }
+
+// The bounds of what says none of its own.
+var mostText, mostItems float64 = limits.SettingsText, limits.SettingsItems
 
 // no is written as false although it is the zero value.
 var no = json.RawMessage("false")

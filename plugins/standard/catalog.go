@@ -83,9 +83,22 @@ func (catalog) Names() []string {
 	return names
 }
 
+// Example is a row that names a plugin, as YAML in one line; "" for a name that is none.
+func Example(name string) string {
+	i, ok := slices.BinarySearchFunc(table, name, func(r row, name string) int { return strings.Compare(r.name, name) })
+	if !ok {
+		return ""
+	}
+	if table[i].example == "" {
+		return "{id: " + name + ", name: " + name + "}"
+	}
+	return "{id: " + name + ", name: " + name + ", config: {" + table[i].example + "}}"
+}
+
 // row is a row of the table.
 type row struct {
 	name       string
+	example    string // of a config, without braces
 	doc        string
 	plane      loader.Plane
 	settings   *settings.Type // nil: it takes no config

@@ -147,6 +147,27 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestExamples: the example of every plugin is a row that is right.
+func TestExamples(t *testing.T) {
+	catalog := Catalog(Given{})
+	for _, name := range catalog.Names() {
+		rows := composed(t, document.Layer{Name: name, Kind: document.User, Text: []byte("- " + Example(name) + "\n")})
+		spec, _ := catalog.Lookup(name)
+		if len(rows) != 1 || rows[0].Name != name || spec.Settings == nil != rows[0].Config.IsNull() {
+			t.Errorf("the example of %s is %s", name, Example(name))
+			continue
+		}
+		if spec.Settings != nil {
+			if _, faults := spec.Settings.CheckFrom(rows[0].Config, loader.SourceOf(rows[0])); len(faults) > 0 {
+				t.Errorf("%s: %v", Example(name), faults)
+			}
+		}
+	}
+	if Example("nothing") != "" {
+		t.Error("there is an example of no plugin")
+	}
+}
+
 // TestSettings: what settings become.
 func TestSettings(t *testing.T) {
 	spec, _ := Catalog(Given{}).Lookup("tool-cordis")

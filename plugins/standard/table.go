@@ -41,7 +41,7 @@ var table = sorted(slices.Concat(
 
 // injectable are the services that plugins may inject.
 var injectable = []row{
-	with(row{name: "bash", doc: "The service bash: shell commands, each with all that it starts under a supervisor. A change of its row ends running commands."},
+	with(row{name: "bash", example: "passEnv: [GITHUB_TOKEN]", doc: "The service bash: shell commands, each with all that it starts under a supervisor. A change of its row ends running commands."},
 		func(g Given, s bash.Settings) (*cordis.Plugin, error) {
 			cfg := s.Config()
 			cfg.Program = g.Program
@@ -50,7 +50,7 @@ var injectable = []row{
 			}
 			return bash.Plugin(cfg), nil
 		}),
-	with(row{name: "fs", doc: "The service fs: files and folders within roots, which plugins and the file tools reach through it alone."},
+	with(row{name: "fs", example: "roots: [~/project], readOnlyRoots: [/usr/share/dict]", doc: "The service fs: files and folders within roots, which plugins and the file tools reach through it alone."},
 		func(g Given, s fs.Settings) (*cordis.Plugin, error) {
 			cfg := s.Config()
 			if len(cfg.Roots)+len(cfg.ReadOnly) == 0 {
@@ -58,18 +58,18 @@ var injectable = []row{
 			}
 			return fs.Plugin(cfg), nil
 		}),
-	with(row{name: "kv", doc: "The service kv: what plugins keep, each for itself.", static: true},
+	with(row{name: "kv", example: "dir: ~/.local/share/dsh-kv", doc: "The service kv: what plugins keep, each for itself.", static: true},
 		func(_ Given, s kv.Settings) (*cordis.Plugin, error) { return kv.Plugin(s.Config()), nil }),
 	bare(row{name: "log", doc: "The service log: lines of plugins in dsh's log."}, func(Given) *cordis.Plugin { return log.Plugin() }),
 	bare(row{name: "timer", doc: "The service timer: timeouts, intervals, waiting."}, func(Given) *cordis.Plugin { return timer.Plugin() }),
 	bare(row{name: "tools", doc: "The registry of tools. Everything that a model or a client calls is in it.", static: true}, func(Given) *cordis.Plugin { return tool.Plugin() }),
-	with(row{name: "web", doc: "The service web: fetches pages of public addresses, and has the providers of searches."},
+	with(row{name: "web", example: "allowPrivate: true", doc: "The service web: fetches pages of public addresses, and has the providers of searches."},
 		func(_ Given, s web.Settings) (*cordis.Plugin, error) { return web.Plugin(s.Config()), nil }),
 }
 
 // core is what agents stand on.
 var core = []row{
-	with(row{name: "agents", doc: "The agents: turns, steps, the inbox. They end with it.", static: true},
+	with(row{name: "agents", example: "maxParallel: 4, maxSteps: 200", doc: "The agents: turns, steps, the inbox. They end with it.", static: true},
 		func(_ Given, s agent.Settings) (*cordis.Plugin, error) { return agent.Plugin(s.Config()), nil }),
 	bare(row{name: "models", doc: "The models that agents ask: the providers that dsh knows a key of. Keys and base URLs are no settings; see dsh auth.", static: true},
 		func(g Given) *cordis.Plugin {
@@ -78,7 +78,7 @@ var core = []row{
 			}
 			return agent.ProvideModels(g.Models)
 		}),
-	with(row{name: "permission", doc: "The policy: what may happen without a question of what belongs to no session. What sessions may is said by their own plugin, session-permission.", static: true},
+	with(row{name: "permission", example: "mode: read-only, deny: [mount]", doc: "The policy: what may happen without a question of what belongs to no session. What sessions may is said by their own plugin, session-permission.", static: true},
 		func(g Given, s permission.Settings) (*cordis.Plugin, error) {
 			cfg, err := s.Config()
 			if err != nil {
@@ -88,7 +88,7 @@ var core = []row{
 			cfg.Trusted = g.Trusted
 			return permission.Plugin(cfg), nil
 		}),
-	with(row{name: "prompt", doc: "The system prompt, of the sections that plugins contribute.", static: true},
+	with(row{name: "prompt", example: "persona: You write and review Go.", doc: "The system prompt, of the sections that plugins contribute.", static: true},
 		func(_ Given, s prompt.Settings) (*cordis.Plugin, error) {
 			cfg := prompt.Config{Persona: persona}
 			if s.Persona != nil {
@@ -118,15 +118,15 @@ var agents = []row{
 	bare(row{name: "compact", doc: "Makes a long conversation shorter when the model's window is full: long results first, then a summary."}, func(Given) *cordis.Plugin { return compact.Plugin() }),
 	bare(row{name: "cordis-notice", doc: "Tells the model what became of its temporary plugins: when they end, lose what they have, or come back."}, func(Given) *cordis.Plugin { return notice.Plugin() }),
 	bare(row{name: "repeat", doc: "Reminds a model that calls the same tool with the same arguments again and again."}, func(Given) *cordis.Plugin { return repeat.Plugin() }),
-	with(row{name: "session-permission", doc: "What the agent of a session may do without a question.", static: true, personOnly: true}, sessionPermission),
+	with(row{name: "session-permission", example: `mode: auto-edit, allow: ["bash(go test *)"], deny: ["edit(go.mod)"]`, doc: "What the agent of a session may do without a question.", static: true, personOnly: true}, sessionPermission),
 	bare(row{name: "tool-ask", doc: "The tool ask_user_question: the model asks the person."}, func(Given) *cordis.Plugin { return ask.Plugin() }),
-	with(row{name: "tool-cordis", doc: "The toolset: cordis_inspect, cordis_mount and cordis_unmount, with which an agent sees and extends the runtime that it runs in. A change of its row ends every temporary plugin."},
+	with(row{name: "tool-cordis", example: "vmTimeoutMs: 5000, memoryMB: 128", doc: "The toolset: cordis_inspect, cordis_mount and cordis_unmount, with which an agent sees and extends the runtime that it runs in. A change of its row ends every temporary plugin."},
 		func(g Given, s selfmod.Settings) (*cordis.Plugin, error) {
 			given := g.Toolset
 			given.Worker = cmp.Or(given.Worker, g.Program)
 			return selfmod.Plugin(s.Config(given)), nil
 		}),
-	with(row{name: "tool-files", doc: "The tools read, write, edit, glob and grep."},
+	with(row{name: "tool-files", example: "unread: true", doc: "The tools read, write, edit, glob and grep."},
 		func(g Given, s file.Settings) (*cordis.Plugin, error) {
 			return file.Plugin(file.Config{Cwd: g.Cwd, Unread: s.Unread}), nil
 		}),

@@ -6,39 +6,15 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dsh-go/dsh/cli"
 	"github.com/dsh-go/dsh/internal/gen/surface"
-	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/plugins/standard"
 )
 
-// setting is one number of the toolset's configuration.
-type setting struct {
-	name, fallback, min, max, unit, text string
-}
-
-// settings are those of selfmod.Config. A test holds them against what the
-// sandbox accepts.
-var settings = []setting{
-	{"vmTimeoutMs", millis(limits.VMTimeout), millis(limits.VMTimeoutMin), millis(limits.VMTimeoutMax), "ms",
-		"longest time of one entry into mounted code inside the engine"},
-	{"callTimeoutMs", millis(limits.CallTimeout), millis(limits.CallTimeoutMin), millis(limits.CallTimeoutMax), "ms",
-		"longest time of a whole entry, waiting included; mounting too"},
-	{"maxCallTimeoutMs", millis(limits.MaxCallTimeout), millis(limits.CallTimeoutMin), millis(limits.MaxCallTimeoutMax), "ms",
-		"what a tool's own timeoutMs may raise that to"},
-	{"memoryMB", strconv.Itoa(limits.VMMemoryMB), strconv.Itoa(limits.VMMemoryMBMin), strconv.Itoa(limits.VMMemoryMBMax), "MiB",
-		"memory of one mount"},
-	{"workerMemoryMB", strconv.Itoa(limits.WorkerMemoryMB), strconv.Itoa(limits.WorkerMemoryMBMin), strconv.Itoa(limits.WorkerMemoryMBMax), "MiB",
-		"memory of a worker beyond its size at start (Linux); at least twice that of a mount where nothing is said"},
-}
-
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
-const configText = "The commands with their flags, the configuration of the toolset for whoever builds a program of\n" +
-	"their own, and the table of all limits, which nothing but the source changes."
+const configText = "The commands with their flags, [cordis.yml](#cordisyml) and the [plugins](#plugins) that its rows name, and\n" +
+	"the table of all [limits](#limits), which nothing but the source changes."
 
 // configPage is docs/reference/config.md.
 func configPage(root string, s *surface.Surface) (string, error) {
@@ -65,11 +41,7 @@ func configPage(root string, s *surface.Surface) (string, error) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, cell(f.Default), cell(f.Range), cell(f.Usage))
 		}
 	}
-	b.WriteString("\n## The toolset\n\n`selfmod.Config`; a value out of its range is refused when the toolset starts.\n" +
-		"\n| Setting | Default | Range | Unit | Meaning |\n|---|---|---|---|---|\n")
-	for _, v := range settings {
-		fmt.Fprintf(&b, "| %s | %s | %s to %s | %s | %s |\n", v.name, v.fallback, v.min, v.max, v.unit, v.text)
-	}
+	b.WriteString(pluginsSection(standard.Catalog(standard.Given{})))
 	table, err := limitsTable(root, s)
 	if err != nil {
 		return "", err

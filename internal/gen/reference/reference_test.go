@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dsh-go/dsh/internal/gen/surface"
+	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod/catalog"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 )
@@ -123,15 +124,17 @@ func TestSettings(t *testing.T) {
 		"memoryMB":         {MemoryMB: 1 << 20},
 		"workerMemoryMB":   {WorkerMemoryMB: 1 << 20},
 	}
-	for _, s := range settings {
-		cfg, ok := over[s.name]
+	spec, _ := standard.Catalog(standard.Given{}).Lookup("tool-cordis")
+	for _, f := range spec.Settings.Fields() {
+		cfg, ok := over[f.Path]
 		if !ok {
-			t.Errorf("%s: it is not tested", s.name)
+			t.Errorf("%s: it is not tested", f.Path)
 			continue
 		}
 		_, err := sandbox.New(cfg)
-		if err == nil || !strings.HasPrefix(err.Error(), s.name) || !strings.Contains(err.Error(), " from "+s.min) || !strings.Contains(err.Error(), " to "+s.max) {
-			t.Errorf("%s: documented from %s to %s; the sandbox says %v", s.name, s.min, s.max, err)
+		least, most, _ := strings.Cut(strings.TrimPrefix(f.Bounds, "from "), " to ")
+		if err == nil || !strings.HasPrefix(err.Error(), f.Path) || !strings.Contains(err.Error(), " from "+least) || !strings.Contains(err.Error(), " to "+most) {
+			t.Errorf("%s: documented %s; the sandbox says %v", f.Path, f.Bounds, err)
 		}
 	}
 }

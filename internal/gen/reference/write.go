@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dsh-go/dsh/internal/gen/surface"
+	"github.com/dsh-go/dsh/plugins/standard"
 )
 
 // Command is what makes generated files current.
@@ -61,6 +62,9 @@ func Generate(ctx context.Context, root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files["docs/reference/config.md"] = []byte(config)
+	if files["docs/reference/cordis.schema.json"], err = cordisSchema(standard.Catalog(standard.Given{})); err != nil {
+		return nil, err
+	}
 	return files, livePages(ctx, root, s, files)
 }
 
