@@ -239,7 +239,9 @@ func drawDocument(t *rapid.T) string {
 			b.WriteString("\n")
 		}
 	}
-	end := func() { b.WriteString(rapid.SampledFrom([]string{"\n", "\n", "\n", " # tail\n", "  \n"}).Draw(t, "end")) }
+	end := func() {
+		b.WriteString(rapid.SampledFrom([]string{"\n", "\n", "\n", " # tail\n", "  \n"}).Draw(t, "end"))
+	}
 	var row func(id int, indent string, group bool)
 	row = func(id int, indent string, group bool) {
 		comment(indent)
@@ -289,8 +291,58 @@ func drawDocument(t *rapid.T) string {
 	return b.String()
 }
 
-// TestEdits: after any edit the document is the one before with the change, comments
-// of other rows are there, and making it again changes nothing.
+// drawEdit draws an edit of the row that is at a path, what the document is to be after
+// it, and whether it adds lines alone.
+func drawEdit(t *rapid.T, id string, path []string, model lossless.Value) (do func([]byte) ([]byte, error), want lossless.Value, added bool) {
+	switch rapid.IntRange(0, 3).Draw(t, "edit") {
+	case 0:
+		on := rapid.Bool().Draw(t, "on")
+		do = func(b []byte) ([]byte, error) { return SetDisabled(b, id, on) }
+		flag := lossless.Boolean(true)
+		if on {
+			return do, alter(model, append(path, "disabled"), &flag), false
+		}
+		return do, alter(model, append(path, "disabled"), nil), false
+	case 1:
+		way := rapid.SampledFrom([][]string{{"config", "k"}, {"config", "k0"}, {"config", "k1"}, {"config", "k0", "a0"}, {"config", "new"}, {"config"}}).Draw(t, "path")
+		v := drawValue(t, 2)
+		if len(way) == 1 {
+			v = lossless.Obj(lossless.M("k0", v), lossless.M("x", lossless.Int(1)))
+		}
+		do = func(b []byte) ([]byte, error) { return Set(b, id, way, v) }
+		return do, alter(model, append(path, way...), &v), false
+	case 2:
+		do = func(b []byte) ([]byte, error) {
+			out, err := Remove(b, id)
+			if errors.Is(err, ErrNoRow) {
+				return b, nil
+			}
+			return out, err
+		}
+		return do, alter(model, path, nil), false
+	}
+	row := Edited{ID: "fresh", Name: "n", Config: drawValue(t, 0)}
+	fresh := lossless.Obj(lossless.M("id", lossless.Str("fresh")), lossless.M("name", lossless.Str("n")))
+	if row.Config.Kind() != lossless.Object {
+		row.Config = lossless.Value{}
+	} else {
+		fresh = fresh.With("config", row.Config)
+	}
+	do = func(b []byte) ([]byte, error) {
+		if _, err := SetDisabled(b, "fresh", false); err == nil {
+			return b, nil
+		}
+		return Insert(b, row)
+	}
+	var items []lossless.Value
+	for _, item := range model.Items() {
+		items = append(items, item)
+	}
+	return do, lossless.Arr(append(items, fresh)...), true
+}
+
+// TestEdits: after any edit the document is the one before with the change, lines of
+// other rows are as they were, and making it again changes nothing.
 func TestEdits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(drawDocument(t))
@@ -303,57 +355,7 @@ func TestEdits(t *testing.T) {
 		if err != nil {
 			return
 		}
-		var do func([]byte) ([]byte, error)
-		want, added := e.model, false
-		switch rapid.IntRange(0, 3).Draw(t, "edit") {
-		case 0:
-			on := rapid.Bool().Draw(t, "on")
-			do = func(b []byte) ([]byte, error) { return SetDisabled(b, id, on) }
-			flag := lossless.Boolean(true)
-			if on {
-				want = alter(want, append(path, "disabled"), &flag)
-			} else {
-				want = alter(want, append(path, "disabled"), nil)
-			}
-		case 1:
-			way := rapid.SampledFrom([][]string{{"config", "k"}, {"config", "k0"}, {"config", "k1"}, {"config", "k0", "a0"}, {"config", "new"}, {"config"}}).Draw(t, "path")
-			v := drawValue(t, 2)
-			if len(way) == 1 {
-				v = lossless.Obj(lossless.M("k0", v), lossless.M("x", lossless.Int(1)))
-			}
-			do = func(b []byte) ([]byte, error) { return Set(b, id, way, v) }
-			want = alter(want, append(path, way...), &v)
-		case 2:
-			do = func(b []byte) ([]byte, error) {
-				out, err := Remove(b, id)
-				if errors.Is(err, ErrNoRow) {
-					return b, nil
-				}
-				return out, err
-			}
-			want = alter(want, path, nil)
-		default:
-			added = true
-			row := Edited{ID: "fresh", Name: "n", Config: drawValue(t, 0)}
-			if row.Config.Kind() != lossless.Object {
-				row.Config = lossless.Value{}
-			}
-			do = func(b []byte) ([]byte, error) {
-				if _, err := SetDisabled(b, "fresh", false); err == nil {
-					return b, nil
-				}
-				return Insert(b, row)
-			}
-			fresh := lossless.Obj(lossless.M("id", lossless.Str("fresh")), lossless.M("name", lossless.Str("n")))
-			if !row.Config.IsNull() {
-				fresh = fresh.With("config", row.Config)
-			}
-			var items []lossless.Value
-			for _, item := range want.Items() {
-				items = append(items, item)
-			}
-			want = lossless.Arr(append(items, fresh)...)
-		}
+		do, want, added := drawEdit(t, id, path, e.model)
 		out, err := do(text)
 		var faults Faults
 		if errors.Is(err, ErrByHand) || errors.As(err, &faults) || err != nil && strings.Contains(err.Error(), "has no members") {
