@@ -52,7 +52,7 @@ func Compose(docs []*Document, o Options) (*Composition, Faults) {
 		o.Open = func(*Layer, string) (Layer, error) { return Layer{}, fmt.Errorf("files cannot be included here") }
 	}
 	w := &shared{options: o, out: &Composition{}, budget: limits.DocumentBytes}
-	c := &composer{shared: w, index: map[string]*record{}}
+	c := &composer{shared: w, index: map[string]*record{}, next: map[string]int{}}
 	for _, d := range docs {
 		if d != nil {
 			c.layer(d)
@@ -81,6 +81,7 @@ type composer struct {
 	*shared
 	prefix string // of ids: "include:"
 	index  map[string]*record
+	next   map[string]int // of ids that are made of names, see freeID
 	root   []*record
 }
 
@@ -134,9 +135,11 @@ func (c *composer) unknown(n *yaml.Node, id string) {
 }
 
 func (c *composer) noRow(id string) string {
-	ids := make([]string, 0, len(c.index))
-	for known := range c.index {
-		ids = append(ids, known)
+	var ids []string
+	if len(c.faults) < 10 { // looking at thousands takes its time
+		for known := range c.index {
+			ids = append(ids, known)
+		}
 	}
 	return fmt.Sprintf("no row before has the id %s%s", plain.Line(id, limits.Name),
 		meant(id, ids, "a row that is new needs a name; dsh config show lists the rows"))
@@ -170,7 +173,7 @@ func (c *composer) insert(parent *record, e *entry, d *Document) {
 		return
 	}
 	if r.id == "" {
-		r.id = freeID(nameID(r.name), func(id string) bool { return c.index[id] != nil || d.ids[id] != nil })
+		r.id = freeID(nameID(r.name), c.next, func(id string) bool { return c.index[id] != nil || d.ids[id] != nil })
 	}
 	if problem := c.refused(r, e.layer, true, ""); problem != "" {
 		c.fault(place, "%s", problem)
@@ -272,6 +275,7 @@ func (c *composer) field(r *record, f field, g given) {
 
 // drop forgets rows that are replaced.
 func (c *composer) drop(rows []*record) {
+	clear(c.next)
 	for _, r := range rows {
 		delete(c.index, r.id)
 		c.count--

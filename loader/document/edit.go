@@ -232,7 +232,7 @@ func (e *editor) line(n *yaml.Node) int {
 func (e *editor) row(id string) (*yaml.Node, []string, error) {
 	var ids []string
 	if e.doc != nil {
-		taken := map[string]bool{}
+		taken, next := map[string]bool{}, map[string]int{}
 		used := func(id string) bool { return taken[id] || e.doc.ids[id] != nil }
 		var found *yaml.Node
 		var at []string
@@ -245,7 +245,7 @@ func (e *editor) row(id string) (*yaml.Node, []string, error) {
 					if name = r.name; name == "" {
 						name = groupName
 					}
-					name = freeID(nameID(name), used)
+					name = freeID(nameID(name), next, used)
 				}
 				taken[name] = true
 				ids = append(ids, name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
@@ -115,6 +116,55 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("%v\nof\n%s", faults, out)
 		}
 	})
+}
+
+// TestHostile: texts as long as they may be, made to be slow, take no time to speak of.
+func TestHostile(t *testing.T) {
+	fill := func(head, s string) string {
+		return head + strings.Repeat(s, (limits.DocumentBytes-len(head))/len(s))
+	}
+	numbered := func(head, form, tail string, n int) string {
+		var b strings.Builder
+		b.WriteString(head)
+		for i := range n {
+			fmt.Fprintf(&b, form, i)
+		}
+		return b.String() + tail
+	}
+	for name, text := range map[string]string{
+		"list":       fill("", "- "),
+		"brackets":   fill("- ", "["),
+		"items":      fill("- [", "1,"),
+		"items2":     fill("- [", "... , "),
+		"spaces":     fill("- a", " "),
+		"colons":     fill("- ", "a:"),
+		"keys":       fill("", "a: "),
+		"lines":      fill("- \"", "a\n  "),
+		"plainLines": fill("- a", "\n  b"),
+		"escapes":    fill("- \"", "\\n"),
+		"block":      fill("- |\n", "  a\n"),
+		"folded":     fill("- >\n", "  a\n\n"),
+		"empty":      fill("- |\n", "\n"),
+		"comments":   fill("", "#\n"),
+		"distinct":   numbered("- name: a\n  config:\n", "    k%d: 1\n", "", 60_000),
+		"names":      numbered("", "- name: a\n", "", limits.DocumentRows),
+		"unknown":    numbered("- id: x\n  name: a\n", "- id: x%d\n", "", limits.DocumentRows-1),
+		"variables":  numbered("- name: a\n  config: [", "\"${env:A}${env:B%d}\",", "]", 30_000),
+		"texts":      fill("- name: a\n  config: {k: \"", "${env:A}") + "\"}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := time.Now()
+			if d, _ := Parse(Layer{Text: []byte(text)}); d != nil {
+				_, _ = Compose([]*Document{d, d}, Options{Env: func(string) (string, bool) { return "x", true }})
+				_, _ = SetDisabled([]byte(text), "none", true)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			} else {
+				t.Log(took)
+			}
+		})
+	}
 }
 
 // rows2000 is a document as long as they get.

@@ -101,11 +101,17 @@ func nameID(name string) string {
 	return id[:min(len(id), limits.DocumentID-6)] // there is room for a number behind it
 }
 
-// freeID returns the id with the lowest number behind it that is not taken.
-func freeID(want string, taken func(string) bool) string {
-	id := want
-	for n := 2; taken(id); n++ {
+// freeID returns the id with the lowest number behind it that is not taken. next is
+// where to go on counting.
+func freeID(want string, next map[string]int, taken func(string) bool) string {
+	id, n := want, max(1, next[want])
+	if n > 1 {
 		id = fmt.Sprintf("%s-%d", want, n)
 	}
+	for taken(id) {
+		n++
+		id = fmt.Sprintf("%s-%d", want, n)
+	}
+	next[want] = n
 	return id
 }

@@ -108,7 +108,7 @@ func (c *composer) include(r *record, config *yaml.Node, chain []string) ([]Row,
 		return nil, faults
 	}
 	c.out.Included = append(c.out.Included, d.Layer)
-	sub := &composer{shared: c.shared, prefix: c.prefix + r.id + ":", index: map[string]*record{}}
+	sub := &composer{shared: c.shared, prefix: c.prefix + r.id + ":", index: map[string]*record{}, next: map[string]int{}}
 	sub.layer(d)
 	sub.layer(&Document{Layer: check.doc.Layer, rows: patches})
 	return sub.rows(sub.root, false, append(chain[:len(chain):len(chain)], self)), nil
