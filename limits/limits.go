@@ -458,4 +458,7 @@ const (
 
 	AgentParallelMax = 100 // what AgentParallel may be raised to
 	AgentRetriesMax  = 20  // what LLMRetries may be raised to
+
+	AgentStepsMax  = 1_000_000         // a limit of steps that can be set
+	AgentTokensMax = 1_000_000_000_000 // a limit of tokens that can be set
 )

@@ -42,7 +42,11 @@ func (c *checker) check(n *node, v lossless.Value, path []string) lossless.Value
 		return c.items(n, v, path)
 	case reflect.String:
 		c.text(n, v.Str(), path)
-	case reflect.Int, reflect.Float64:
+	case reflect.Int:
+		c.number(n, v, path)
+		i, _ := v.Int64()
+		return lossless.Int(i) // 1e3 and 1000.0 are whole, too
+	case reflect.Float64:
 		c.number(n, v, path)
 	}
 	return v
@@ -131,7 +135,7 @@ func (c *checker) text(n *node, s string, path []string) {
 		return
 	}
 	n.within(c, float64(utf8.RuneCountInString(s)), limits.SettingsText, "characters", path)
-	if n.format == formatPath && (s == "" || strings.ContainsRune(s, 0)) {
+	if n.format == formatPath && !isPath(s) {
 		c.fault(path, "%s must be a path", called(path))
 	}
 }

@@ -13,6 +13,8 @@ var named = map[string]float64{
 	"AgentParallel":     limits.AgentParallel,
 	"AgentParallelMax":  limits.AgentParallelMax,
 	"AgentRetriesMax":   limits.AgentRetriesMax,
+	"AgentStepsMax":     limits.AgentStepsMax,
+	"AgentTokensMax":    limits.AgentTokensMax,
 	"BashPassEnv":       limits.BashPassEnv,
 	"CallTimeout":       millis(limits.CallTimeout),
 	"CallTimeoutMax":    millis(limits.CallTimeoutMax),

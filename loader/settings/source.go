@@ -49,11 +49,14 @@ func (o *origin) place(n *node, v lossless.Value, path []string) lossless.Value 
 			items = append(items, o.place(n.item, item, append(path[:len(path):len(path)], strconv.Itoa(i))))
 		}
 		return lossless.Arr(items...)
-	case n.format == formatPath && v.Kind() == lossless.String && v.Str() != "":
+	case n.format == formatPath && v.Kind() == lossless.String && isPath(v.Str()):
 		return lossless.Str(o.absolute(v.Str(), path))
 	}
 	return v
 }
+
+// isPath says whether a text can be a path at all.
+func isPath(name string) bool { return name != "" && !strings.ContainsRune(name, 0) }
 
 // absolute is a path as it is meant by the document that says it.
 func (o *origin) absolute(name string, path []string) string {
