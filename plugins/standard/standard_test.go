@@ -15,12 +15,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dsh-go/dsh/agent"
+	"github.com/dsh-go/dsh/composition"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/casetest"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/script"
+	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/permission"
-	"github.com/dsh-go/dsh/selfmod"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/memory"
 	"github.com/dsh-go/dsh/session/message"
@@ -62,10 +63,16 @@ func (c conversation) hold(t testing.TB) (*session.Session, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{
-		Services: Services{Names: ServiceNames(), Roots: []string{dir}, Dir: dir, Program: c.program},
-		Models:   models, Sessions: store, Cwd: dir, Self: c.self, Toolset: selfmod.Config{Worker: c.program},
-		Binding: permission.Binding{Session: s, Mode: c.mode},
+	given := Given{
+		Program: c.program, Cwd: dir, Roots: []string{dir}, Models: models, Sessions: store, Session: s, Mode: c.mode,
+	}
+	sources := composition.Sources{Builtin: Run()}
+	if c.self {
+		d, faults := document.Parse(Self())
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		sources.Set = append(sources.Set, d)
 	}
 	root := cordis.New()
 	defer func() {
@@ -73,24 +80,26 @@ func (c conversation) hold(t testing.TB) (*session.Session, string) {
 			t.Error(err)
 		}
 	}()
-	var fibers []*cordis.Fiber
-	for _, p := range Host(o) {
-		f, err := root.Mount(p, nil)
-		if err != nil {
-			t.Fatal(p.Name, err)
-		}
-		fibers = append(fibers, f)
+	whole, err := composition.Start(ctx, root, composition.Options{
+		Sources: sources, Catalog: Catalog(given), Tell: func(text string) { t.Error(text) },
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, f := range append(fibers, fibers...) {
-		if err := f.Await(ctx); err != nil {
-			t.Fatal(f.Name(), err)
+	defer func() {
+		if err := whole.Close(); err != nil {
+			t.Error(err)
 		}
+	}()
+	place, err := whole.Place(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	agents, err := agent.Service.Use(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agents.Start(ctx, agent.Options{Session: s, Model: llm.Config{Provider: "script", Model: "greeting"}, Plugins: Agent(o)})
+	a, err := agents.Start(ctx, agent.Options{Session: s, Model: llm.Config{Provider: "script", Model: "greeting"}, Parent: place.Scope(), Plugins: []*cordis.Plugin{place.Plugin(Catalog(given))}})
 	if err != nil {
 		t.Fatal(err)
 	}
