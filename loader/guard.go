@@ -128,8 +128,6 @@ func (t *Tree) statusChanged(ctx context.Context, ch cordis.StatusChange) {
 	guarding, e := t.guarding, t.fibers[ch.Fiber]
 	t.mu.Unlock()
 	switch {
-	case ch.Fiber == t.c.Fiber() && ch.New == cordis.Unloading:
-		t.unloaded()
 	case !guarding:
 	case e != nil && e.guard != nil:
 		e.guard.look(ctx)

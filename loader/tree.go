@@ -94,7 +94,12 @@ func (t *Tree) follow() error {
 	if followed {
 		return nil
 	}
-	h, err := cordis.StatusChanged.On(t.c, t.statusChanged, cordis.Global(), cordis.Prepend())
+	h, err := t.c.Effect("rows", func(s *cordis.Setup) error {
+		s.Collect(func(context.Context) error { t.unloaded(); return nil })
+		h, err := cordis.StatusChanged.On(t.c, t.statusChanged, cordis.Global(), cordis.Prepend())
+		s.Adopt(h)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("follow rows: %w", err)
 	}
