@@ -125,6 +125,9 @@ func (t *toolset) temporary() section {
 		empty: "No temporary Plugins are running. Temporary Plugins created with cordis_mount disappear when DSH restarts.",
 	}
 	for _, m := range t.set.List() {
+		if m.Retired() {
+			continue
+		}
 		s.lines = append(s.lines, fmt.Sprintf("- Temporary Plugin %s: %s [%s] — provides: %s; waiting for: %s; lifetime: until unmounted or DSH restarts%s",
 			m.ID, m.Name(), m.StateText(), orNone(m.Provides()), orNone(m.Waiting()), brought(m)+trouble(m)))
 	}

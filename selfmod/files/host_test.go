@@ -301,12 +301,12 @@ func TestTakesOver(t *testing.T) {
 		}
 	})
 	r.stage("say.js", says("kept"))
-	r.Eventually("the experiment has gone", func() (string, bool) {
-		now := r.Inspect("temporary", "")
-		return now, !strings.Contains(now, id)
-	})
 	close(stop)
 	work.Wait()
+	if got := r.Inspect("temporary", ""); strings.Contains(got, id) { // at once
+		t.Errorf("temporary ones are\n%s", got)
+	}
+	r.Fails(r.Call("cordis_inspect", map[string]string{"what": "temporary", "name": id}), "it was replaced by plugin file ./plugins/say.js")
 	if got := r.Works(r.Call("say", nil)); got != "kept" {
 		t.Errorf("it says %q", got)
 	}

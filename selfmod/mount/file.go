@@ -283,6 +283,9 @@ func configOf(l wire.Loaded) json.RawMessage {
 	return json.RawMessage(l.Config)
 }
 
+// Retired says whether the plugin is going because a plugin file took its names over.
+func (m *Mount) Retired() bool { return m.retired.Load() }
+
 // Ended says whether a plugin file's machine has been given up, with its fiber or by
 // Discard.
 func (m *Mount) Ended() bool { return m.ending.Load() }
@@ -296,11 +299,14 @@ func (m *Mount) Retire(by string, gone func()) {
 	}
 	s, fate := m.set, "was replaced by plugin file "+by
 	tools := m.toolNames()
+	// Known at once, although calls may still run there.
+	s.past.note(Gone{ID: m.ID, Plugin: m.Name(), What: fate})
+	m.retired.Store(true)
 	s.spawn(func() {
 		gone()
 		ctx := context.Background()
 		_, _ = m.end(ctx) // what its disposers said is logged
-		s.forget(m, fate)
+		s.drop(m)
 		s.happened(ctx, m, Went, "")
 		for _, name := range tools {
 			s.cfg.Registry.NoteGone(name, m.Scope(), fmt.Sprintf("it went with %s, which %s", m.who(), fate))

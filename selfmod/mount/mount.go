@@ -95,6 +95,7 @@ type Mount struct {
 	upSince  atomic.Uint64                   // newest call when a guard that was down came back
 	ending   atomic.Bool                     // cordis_unmount was asked for
 	taken    atomic.Bool                     // another is on its way into its place
+	retired  atomic.Bool                     // a plugin file took its names over
 	wasUp    atomic.Bool                     // apply of its fiber has succeeded, ever
 	console  console
 	faults   faults

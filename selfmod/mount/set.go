@@ -219,7 +219,7 @@ func (s *Set) List() []*Mount {
 	return list
 }
 
-// Get returns a mount by its id.
+// Get returns a mount by its id; false for one that a plugin file has replaced.
 func (s *Set) Get(id string) (*Mount, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +228,7 @@ func (s *Set) Get(id string) (*Mount, bool) {
 		return nil, false
 	}
 	m, ok := s.mounts[number]
-	return m, ok && m.ID == id
+	return m, ok && m.ID == id && !m.retired.Load()
 }
 
 // Fate says what became of an id that is used up; "" for one that never was.
@@ -240,12 +240,17 @@ func (s *Set) Fate(id string) string {
 // ended with any, and its toolset.
 func (s *Set) Lost() []Gone { return s.past.lostOnes() }
 
-// forget takes a mount out of the list and remembers what became of it.
-func (s *Set) forget(m *Mount, what string) {
+// drop takes a mount out of the list.
+func (s *Set) drop(m *Mount) {
 	m.guard(nil)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.mounts, m.Number)
-	s.mu.Unlock()
+}
+
+// forget takes a mount out of the list and remembers what became of it.
+func (s *Set) forget(m *Mount, what string) {
+	s.drop(m)
 	s.past.note(Gone{ID: m.ID, Plugin: m.Name(), What: what})
 }
 
