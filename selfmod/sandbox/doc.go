@@ -1,5 +1,5 @@
-// Package sandbox is the boundary around model-written code: it runs each mount
-// in a virtual machine of its own inside a worker process, bounds every entry
+// Package sandbox is the boundary around model-written code: it runs each mount,
+// and each plugin file, in a virtual machine of its own inside a worker process, bounds every entry
 // into it, and tells apart what the code threw from what the boundary did.
 //
 // It knows nothing of fibers, tools or services. What a mount asks for arrives

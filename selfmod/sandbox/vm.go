@@ -121,8 +121,10 @@ type Spec struct {
 	Source string
 
 	// Entry makes the plugin an ES module instead of Source: the one of Files, texts by
-	// their paths below the plugin's folder, that exports it. It may import the others.
-	// File is then the module's own path, or its folder's.
+	// their paths below the plugin's folder, that exports it: a .js or a .ts file, which
+	// may import the others and .json files by relative paths, and nothing else. Together
+	// they take at most limits.Source bytes. File is then the path of the entry, or of its
+	// folder; positions name each file beside it.
 	Entry string
 	Files map[string]string
 
@@ -164,8 +166,8 @@ type Counters struct {
 	Heap          int64
 }
 
-// Load runs the source in a new VM as the body of an async function and tells
-// what plugin it returned. On an error nothing is left of it, and the host is
+// Load runs the source in a new VM as the body of an async function, or the entry as a
+// module, and tells what plugin it returned or exports. On an error nothing is left of it, and the host is
 // not told of the death.
 func (s *Sandbox) Load(ctx context.Context, spec Spec, host Host) (*VM, wire.Loaded, error) {
 	var loaded wire.Loaded
@@ -244,7 +246,8 @@ func (vm *VM) name() string { return *vm.who.Load() }
 func (vm *VM) Number() uint32 { return vm.num }
 
 // Apply runs the plugin's apply as the given run, with what each declared
-// service is bound to, a JSON object, and the plugin's configuration, empty for none.
+// service is bound to, a JSON object, and the plugin's configuration, JSON that the
+// caller has checked; empty for none, which is an empty object to the plugin.
 // One that runs already is taken over.
 func (vm *VM) Apply(ctx context.Context, run uint32, bindings, config json.RawMessage) error {
 	if len(config) > 0 { // no service has an empty name

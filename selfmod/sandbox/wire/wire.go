@@ -43,7 +43,8 @@ const (
 	// with FlagAhead if its Apply follows by itself.
 	Load Kind = 1 + iota
 	// Apply runs the plugin's apply as run Run: payload is the bindings, a JSON
-	// object from service name to binding. Answered by Result.
+	// object from service name to binding, and from "", which no service is called, to
+	// the plugin's configuration if it has one. Answered by Result.
 	Apply
 	// Invoke enters a function of the mount: Name is its kind ("tool", "listener", …),
 	// payload as [AppendInvoke] makes it: the function's id and its arguments. Answered by Result.
