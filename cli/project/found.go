@@ -13,6 +13,7 @@ import (
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod/files"
 	fsservice "github.com/dsh-go/dsh/service/fs"
 	"github.com/dsh-go/dsh/trust"
@@ -35,7 +36,8 @@ type found struct {
 	id       string
 	name     string // as a row has it: ./plugins/x.js, or a Go plugin's
 	path     string // of the file or folder; "" for a Go plugin
-	row      bool   // false: dropped, without a row
+	row      bool   // the layer's rows have it; false: dropped, without a row, or built in
+	builtin  bool   // of the built-in compositions, and the layer's rows do not have it
 	included string // the file that has the row, where it is not the layer's own
 	disabled bool
 	broken   string // why it cannot be loaded
@@ -95,7 +97,8 @@ func (l *layer) read(file func(path string) ([]byte, error)) {
 			docs = append(docs, doc)
 		}
 	}
-	// A file that no row names is a row by itself, which the others may override.
+	// A file that no row names is a row by itself, which the others may override; so are
+	// the rows of the program.
 	o := document.Options{Env: os.LookupEnv, Open: func(from *document.Layer, path string) (document.Layer, error) {
 		at := filepath.Join(from.Dir, filepath.FromSlash(path))
 		text, err := file(at)
@@ -105,6 +108,11 @@ func (l *layer) read(file func(path string) ([]byte, error)) {
 	if files := l.dropped(named.Rows); len(files.Text) > 0 {
 		doc, faults := document.Parse(files)
 		if l.faults = errors.Join(l.faults, faults.Err()); doc != nil {
+			docs = append([]*document.Document{doc}, docs...)
+		}
+	}
+	for _, builtin := range []document.Layer{standard.MCP(), standard.Run()} {
+		if doc, _ := document.Parse(builtin); doc != nil {
 			docs = append([]*document.Document{doc}, docs...)
 		}
 	}
@@ -146,7 +154,8 @@ func (l *layer) dropped(rows []document.Row) document.Layer {
 func (l *layer) add(rows []document.Row, off string) {
 	for _, r := range rows {
 		f := found{id: r.ID, name: r.Name, disabled: r.Disabled || off != "", config: rowConfig(r), row: l.mentions(r)}
-		if from := r.Layer.Name; from != shown(l.rowsPath()) && from != shown(filepath.Join(l.dir, pluginsName)) {
+		f.builtin = r.Layer.Kind == document.Builtin && !f.row
+		if from := r.Layer.Name; r.Layer.Kind != document.Builtin && from != shown(l.rowsPath()) && from != shown(filepath.Join(l.dir, pluginsName)) {
 			f.included = from
 		}
 		if strings.HasPrefix(r.Name, ".") {

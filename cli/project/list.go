@@ -53,6 +53,9 @@ func list(s command.Streams) error {
 			}
 		}
 		for _, f := range l.rows {
+			if f.builtin {
+				continue
+			}
 			state, note := l.state(f)
 			name := f.name
 			if f.path != "" {

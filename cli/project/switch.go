@@ -37,7 +37,8 @@ row in cordis.yml. Comments, order and blank lines of the file stay.`
 		Long: long + `
 
 NAME is what dsh plugin list shows: an id, or a file. The project goes first; --user
-means the person's own cordis.yml alone. Where dsh runs it is live at once.`,
+means the person's own cordis.yml alone. The id of a row of the built-in composition, as
+dsh config show has it, is switched there. Where dsh runs it is live at once.`,
 		Example: "  dsh plugin " + word + " word-count\n  dsh plugin " + word + " .dsh/plugins/word-count.ts",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -116,6 +117,9 @@ func pick(all []*layer, arg string, user bool) (*layer, found, error) {
 		var hits []found
 		for _, f := range l.rows {
 			names = append(names, f.id)
+			if f.builtin && (l.root != "" || f.id != arg) {
+				continue // it is switched in the person's own rows, by its id
+			}
 			if f.matches(arg) {
 				hits = append(hits, f)
 			}
@@ -145,7 +149,11 @@ func edited(l *layer, f found, on bool) ([]byte, error) {
 	case on:
 		return l.text, nil // it is loaded unless a row says that it is not
 	}
-	return document.Insert(l.text, document.Edited{ID: f.id, Name: f.name, Disabled: true})
+	row := document.Edited{ID: f.id, Name: f.name, Disabled: true}
+	if f.builtin {
+		row.Name = "" // it overrides
+	}
+	return document.Insert(l.text, row)
 }
 
 // write puts the text in its place, if that is as it was read, and trusts it where
