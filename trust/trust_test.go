@@ -389,8 +389,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses: what several add at once is all there.
-func TestTwoProcesses(t *testing.T) {
+// TestManyStores: what several stores of one folder add at once is all there. The lock
+// is one of open files, so it holds between processes as it does here.
+func TestManyStores(t *testing.T) {
 	s, root := store(t)
 	const each = 10
 	done := make(chan error)
