@@ -13,21 +13,21 @@ import (
 
 // Errors of transactions; compare with errors.Is.
 var (
-	// ErrOver says that a Change was committed or aborted before.
+	// ErrOver says that a Change was aborted before.
 	ErrOver = errors.New("the change is over")
 	// ErrEnded says that the fiber that a tree is on unloaded during a transaction; the
 	// tree is empty, and the next transaction is a boot.
 	ErrEnded = errors.New("the plugin that the rows are mounted on has unloaded")
 )
 
-// Change is a transaction that is prepared. It ends with Commit or Abort, once; until
-// then the tree takes no other. It is for one goroutine.
+// Change is a transaction that is prepared. It ends with Commit or Abort; until then the
+// tree takes no other. Changes that were joined are one transaction: what ends one ends
+// all. They are for one goroutine.
 type Change struct {
 	t      *Tree
+	joint  *joint
 	life   int // of the tree, in which the change was prepared
 	boot   bool
-	over   bool
-	stage  *cordis.Stage // nil at boot
 	rows   []document.Row
 	realms map[string]bool // keys of the realms that are used
 	had    map[string]*entry
@@ -44,16 +44,34 @@ type Change struct {
 //
 // A row that is down, skipped or failed, is tried again by every transaction; it does
 // not refuse one that leaves it as it was.
-func (t *Tree) Prepare(ctx context.Context, rows []document.Row) (_ *Change, err error) {
+func (t *Tree) Prepare(ctx context.Context, rows []document.Row) (*Change, error) {
+	j := &joint{}
+	j.stage = t.c.Runtime().NewStage(cordis.StageOptions{MayTake: j.mayTake})
+	return t.prepare(ctx, j, rows)
+}
+
+// Join prepares a change of another tree of the same runtime as a part of this one:
+// what the one mounts sees what the other does, and all of it is swapped in one step.
+// On an error all of it is aborted. Whoever joins several trees always takes them in
+// one order, since each waits for its own transaction before.
+func (c *Change) Join(ctx context.Context, t *Tree, rows []document.Row) (*Change, error) {
+	if c.joint.over {
+		return nil, ErrOver
+	}
+	return t.prepare(ctx, c.joint, rows)
+}
+
+func (t *Tree) prepare(ctx context.Context, j *joint, rows []document.Row) (_ *Change, err error) {
+	defer func() {
+		if err != nil {
+			j.abort(context.WithoutCancel(ctx))
+		}
+	}()
 	if err := t.take(ctx); err != nil {
 		return nil, err
 	}
-	c := &Change{t: t, rows: rows, next: map[string]*entry{}, opened: map[*entry]*cordis.Plugin{}}
-	defer func() {
-		if err != nil {
-			c.Abort(context.WithoutCancel(ctx))
-		}
-	}()
+	c := &Change{t: t, joint: j, rows: rows, next: map[string]*entry{}, opened: map[*entry]*cordis.Plugin{}}
+	j.changes = append(j.changes, c)
 	if err := t.follow(); err != nil {
 		return nil, err
 	}
@@ -62,9 +80,7 @@ func (t *Tree) Prepare(ctx context.Context, rows []document.Row) (_ *Change, err
 	t.gone()
 	leaving := slices.Clone(t.leaving)
 	t.mu.Unlock()
-	if !c.boot {
-		c.stage = t.c.Runtime().NewStage(cordis.StageOptions{Replaces: leaving, MayTake: c.mayTake})
-	}
+	j.stage.Replace(leaving...)
 	wants, realms := t.flatten(rows)
 	c.realms = realms
 	if err := c.compare(wants); err != nil {
@@ -214,87 +230,20 @@ func (c *Change) leave(e *entry) {
 	}
 }
 
-// mayTake lets a plugin file take over the names of others.
-func (c *Change) mayTake(owner *cordis.Fiber) bool {
-	for _, e := range c.fresh {
-		if e.code != nil && e.code.MayTake(owner) {
-			return true
-		}
-	}
-	return false
-}
-
 // Report is what the change does, or has done.
 func (c *Change) Report() Report { return c.report }
 
-// Commit swaps what changed in. It does not wait for what goes: that drains, and
-// dependents restart, by themselves; see Tree.Settle. Where it fails the change is
-// aborted.
+// Commit swaps what changed in, of all changes that are joined, and gives the report of
+// this one; where that was done already it only reports. It does not wait for what goes:
+// that drains, and dependents restart, by themselves; see Tree.Settle. Where it fails
+// the change is aborted.
 func (c *Change) Commit(ctx context.Context) (Report, error) {
-	if c.over {
-		return c.report, ErrOver
+	if !c.joint.over {
+		c.joint.commit(context.WithoutCancel(ctx))
 	}
-	if c.boot {
-		c.end()
-		return c.report, nil
-	}
-	ctx = context.WithoutCancel(ctx)
-	before, ok := c.publish()
-	if !ok {
-		c.Abort(ctx)
-		return Report{}, fmt.Errorf("commit rows: %w", ErrEnded)
-	}
-	for _, e := range c.next { // those that are not active withhold before
-		e.guard.watch(ctx, e.fiber)
-	}
-	if err := c.stage.Commit(); err != nil {
-		c.restore(ctx, before)
-		c.Abort(ctx)
-		return Report{}, fmt.Errorf("commit rows: %w", err)
-	}
-	for id, e := range c.had { // and who guards no more gives back after
-		if e.guard != nil && (c.next[id] == nil || c.next[id].guard != e.guard) {
-			e.guard.close(ctx)
-		}
-	}
-	if claimed := c.stage.Claimed(); len(claimed) > 0 {
-		for _, e := range c.fresh {
-			if e.code != nil {
-				e.code.Retired(claimed)
-			}
-		}
-	}
-	c.t.mu.Lock()
-	c.t.stage = c.stage
-	c.t.mu.Unlock()
-	c.end()
-	return c.report, nil
+	return c.report, c.joint.err
 }
 
 // Abort takes back what Prepare started, and waits for that for as long as a start may
 // take. After Commit it does nothing; what a boot mounted stays.
-func (c *Change) Abort(ctx context.Context) {
-	if c.over {
-		return
-	}
-	for e, p := range c.opened {
-		if e.code != nil {
-			e.code.Discard(p)
-		}
-	}
-	if c.stage != nil {
-		ctx, cancel := context.WithTimeout(ctx, c.t.o.Patience)
-		defer cancel()
-		if err := c.stage.Abort(ctx); err != nil {
-			c.t.c.Logger("loader").Warn("what a refused change started has not ended well", "error", err)
-		}
-	}
-	c.end()
-}
-
-// end gives the turn back.
-func (c *Change) end() {
-	c.over = true
-	c.t.keepRealms()
-	c.t.turn <- struct{}{}
-}
+func (c *Change) Abort(ctx context.Context) { c.joint.abort(ctx) }

@@ -86,6 +86,8 @@ var Service = cordis.NewService[Composition]("composition")
 type RowInfo struct {
 	ID   string
 	Name string // of its plugin, as the row says it
+	// Plugin is what the plugin calls itself; "" while the row is not mounted.
+	Plugin string
 	// State is that of its fiber, "running" for active; "disabled", "skipped" and
 	// "group" where it has none.
 	State string

@@ -18,9 +18,9 @@ func (c *Change) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.t.o.Patience, late)
 	defer cancel()
 	on := c.t.c
-	if c.stage != nil {
-		c.stage.Replace(c.going...)
-		on = c.stage.On(on)
+	if !c.boot {
+		c.joint.stage.Replace(c.going...)
+		on = c.joint.stage.On(on)
 	} else {
 		c.publish() // what it starts can be seen, and guards count, from the first
 		for _, e := range c.next {
@@ -61,6 +61,7 @@ func (c *Change) mount(ctx context.Context, on *cordis.Context, e *entry) error 
 			return err
 		}
 		c.opened[e] = plugin
+		c.joint.opens(e.code)
 		config = e.row.Config
 	}
 	if plugin != nil {

@@ -299,6 +299,7 @@ func (e *entry) tell(info *RowInfo) {
 	if f == nil {
 		return
 	}
+	info.Plugin = plain.Name(f.Name())
 	switch state := f.State(); state {
 	case cordis.Active:
 		info.State = "running"
