@@ -95,7 +95,7 @@ agent can see, extend and repair the live runtime it runs in.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.AsUsage(err) })
-	root.AddCommand(newInspect(s), newMCP(s), newTool(s), newVersion())
+	root.AddCommand(newConfig(s), newInspect(s), newMCP(s), newTool(s), newVersion())
 	root.AddCommand(work.Commands(s)...)
 	root.AddCommand(project.Commands(s)...)
 	return root

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -119,14 +120,13 @@ func TestImpliedRoot(t *testing.T) {
 	}{{"folder", dir, 1}, {"home", home, 0}, {"top", "/", 0}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Chdir(tt.dir)
-			o := command.NewMountOptions()
-			o.Services = []string{"fs"}
-			if err := o.Check(); err != nil || len(o.Roots) != tt.want {
-				t.Errorf("%q, %v; want %d", o.Roots, err, tt.want)
+			if got := command.ImpliedRoots(tt.dir); len(got) != tt.want {
+				t.Errorf("%q; want %d", got, tt.want)
 			}
-			o.Roots, o.ReadOnly = nil, []string{dir}
-			if err := o.Check(); err != nil || len(o.Roots) != 0 {
-				t.Errorf("with a root to read %q is implied, %v", o.Roots, err)
+			// With a root to read none is implied.
+			call := fmt.Sprintf("cordis_mount {\"code\": \"return { name: 'w', inject: ['fs'], async apply(ctx) { await ctx.fs.writeText('%s/x', '') } }\"}", dir)
+			if _, out, _ := runText(t, call, "tool", "--services", "fs", "--read-only-root", dir); !strings.Contains(out, "may only be read") && !strings.Contains(out, "read-only") {
+				t.Error(out)
 			}
 		})
 	}

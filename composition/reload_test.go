@@ -32,7 +32,7 @@ func TestReload(t *testing.T) {
 	if a, b := r.answer(scope, "ours"), r.answer(scope, "mine"); a != "two" || b != "hello" {
 		t.Errorf("%q, %q", a, b)
 	}
-	r.want("reloaded: +helper, ours, -crew, +mine")
+	r.want("reloaded: +helper, +mine, ours, -crew")
 	r.must(r.Reload(r.ctx()))
 	r.want("nothing has changed")
 

@@ -77,6 +77,9 @@ func (o *LayerOptions) Put(flag, row string, path []string, value any) error {
 	return nil
 }
 
+// Only leaves out every layer but the built-in one and those of the program.
+func (o *LayerOptions) Only() { o.safe = true }
+
 // Add makes a layer of the program a part of the last ones.
 func (o *LayerOptions) Add(layer document.Layer) error {
 	doc, faults := document.Parse(layer)

@@ -158,14 +158,6 @@ func CheckPassEnv(names []string) error {
 	return nil
 }
 
-// Chosen are the services as plugins/standard takes them. Call it after Check.
-func (o *MountOptions) Chosen() standard.Services {
-	return standard.Services{
-		Names: o.Services, Roots: o.Roots, ReadOnly: o.ReadOnly,
-		PassEnv: o.PassEnv, AllowPrivate: o.AllowPrivate, Program: Program,
-	}
-}
-
 // put makes the flags that were given the last layer of l.
 func (o *MountOptions) put(l *LayerOptions, f *pflag.FlagSet) error {
 	for _, one := range []struct {

@@ -34,9 +34,9 @@ func dryMount(ctx context.Context, s command.Streams, f files.File, config any) 
 	if err != nil {
 		return fmt.Errorf("find the working folder: %w", err)
 	}
-	services := standard.Services{Names: standard.ServiceNames(), Roots: []string{cwd}, Dir: cwd, Program: command.Program}
+	services := standard.Injectable(standard.Given{Roots: []string{cwd}, Cwd: cwd, Program: command.Program})
 	box := sandbox.Config{Exe: command.Program}
-	root, err := command.Compose(ctx, io.Discard, limits.CallTimeout, append([]*cordis.Plugin{refusing()}, services.Plugins()...))
+	root, err := command.Compose(ctx, io.Discard, limits.CallTimeout, append([]*cordis.Plugin{refusing()}, services...))
 	if err != nil {
 		return err
 	}

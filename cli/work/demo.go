@@ -12,13 +12,15 @@ import (
 
 	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/composition"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/demo"
 	"github.com/dsh-go/dsh/llm"
 	"github.com/dsh-go/dsh/llm/providers"
-	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/selfmod/mount"
+	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/memory"
 )
@@ -97,13 +99,24 @@ func (w *work) startDemo(ctx context.Context, dir string) error {
 	if _, err := models.Register(providers.Script, model); err != nil {
 		return fmt.Errorf("provide the script: %w", err)
 	}
-	toolset := selfmod.Config{VMTimeout: demo.VMTimeout, Console: w.s.Err, Worker: command.Program}
-	host := standard.Host(standard.Options{
-		Services:   standard.Services{Names: []string{"fs"}, Roots: []string{dir}, Program: command.Program},
-		Models:     models,
-		Permission: permission.Config{Mode: permission.Full, Roots: []string{dir}},
+	given := standard.Given{
+		Program: command.Program, Cwd: dir, Roots: []string{dir}, Models: models,
+		Toolset: selfmod.Config{Console: w.s.Err, Memory: mount.NewMemory()},
+	}
+	catalog := standard.Catalog(given)
+	layers := &command.LayerOptions{}
+	layers.Only() // each answer is checked: nothing of a person's own may change one
+	w.running, err = layers.Start(ctx, w.s.Err, selfmod.Config{}.DrainLimit(), composition.Options{
+		Sources: layers.Sources(standard.Demo()), Catalog: catalog,
+		Sandbox: sandbox.Config{Exe: command.Program, Stderr: w.s.Err},
+		Console: func(line string) { fmt.Fprintln(w.s.Err, line) },
 	})
-	if w.root, err = command.Compose(ctx, w.s.Err, toolset.DrainLimit(), host); err != nil {
+	if err != nil {
+		return err
+	}
+	w.root = w.running.Root
+	place, err := w.running.Place(ctx, dir)
+	if err != nil {
 		return err
 	}
 	agents, err := agent.Service.Use(w.root)
@@ -111,9 +124,9 @@ func (w *work) startDemo(ctx context.Context, dir string) error {
 		return fmt.Errorf("find agents: %w", err)
 	}
 	w.agent, err = agents.Start(ctx, agent.Options{
-		Session: w.session,
+		Session: w.session, Cwd: dir, Parent: place.Scope(),
 		Model:   llm.Config{Provider: providers.Script, Model: "demo"},
-		Plugins: []*cordis.Plugin{selfmod.Plugin(toolset)},
+		Plugins: []*cordis.Plugin{place.Plugin(catalog)},
 	})
 	return err
 }

@@ -8,9 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/composition"
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/limits"
+	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/serve/terminal"
@@ -58,14 +60,11 @@ func printEvents(s command.Streams, l *session.Log) error {
 // transcript shows a log with the cards of the tools that dsh has.
 func transcript(ctx context.Context, s command.Streams, l *session.Log, holder *session.LockedError) error {
 	meta := l.Meta()
-	root, err := command.Compose(ctx, s.Err, time.Second, standard.Shown(standard.Options{
-		Services: standard.Services{Names: standard.ServiceNames(), Program: command.Program},
-		Cwd:      meta.Cwd, Self: true,
-	}))
+	root, stop, err := shown(ctx, s, meta.Cwd)
 	if err != nil {
 		return fmt.Errorf("find how tools show: %w", err)
 	}
-	defer command.Stop(root, s.Err)
+	defer stop()
 	cards, err := newCards(ctx, root, nil)
 	if err != nil {
 		return err
@@ -93,6 +92,51 @@ func transcript(ctx context.Context, s command.Streams, l *session.Log, holder *
 		v.Event(e)
 	}
 	return out.err
+}
+
+// shownRows are the tools of dsh run --self, and what they inject.
+const shownRows = `
+- name: tools
+- name: timer
+- name: bash
+- name: fs
+- name: kv
+- name: log
+- name: web
+- name: tasks
+- name: prompt
+- name: tool-files
+- name: tool-shell
+- name: tool-web
+- name: tool-todo
+- name: tool-ask
+- name: tool-cordis
+`
+
+// shown starts a runtime that only shows what is in a log. No document of a person
+// or a project is read for it.
+func shown(ctx context.Context, s command.Streams, cwd string) (root *cordis.Context, stop func(), err error) {
+	layers := &command.LayerOptions{}
+	layers.Only()
+	catalog := standard.Catalog(standard.Given{Program: command.Program, Cwd: cwd})
+	r, err := layers.Start(ctx, s.Err, time.Second, composition.Options{
+		Sources: layers.Sources(document.Layer{Name: "built-in show", Kind: document.Builtin, Text: []byte(shownRows)}), Catalog: catalog,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	place, err := r.Place(ctx, cwd)
+	if err == nil {
+		var f *cordis.Fiber
+		if f, err = r.Root.Mount(place.Plugin(catalog), nil); err == nil {
+			err = f.Await(ctx)
+		}
+	}
+	if err != nil {
+		r.Stop()
+		return nil, nil, err
+	}
+	return r.Root, r.Stop, nil
 }
 
 // firstError remembers the first error of writing, and writes nothing after it.

@@ -275,9 +275,18 @@ func TestDenyEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &work{o: &runOptions{}, desk: &desk{}}
+	t.Setenv("DSH_HOME", t.TempDir())
+	w := &work{o: &runOptions{cwd: t.TempDir()}, desk: &desk{}, s: command.Streams{Err: new(logBuffer)}}
 	w.o.rules.deny = []permission.Rule{rule}
-	if got := w.options().Permission; got.Mode != permission.ReadOnly || len(got.Deny) != 1 {
-		t.Errorf("got %+v", got)
+	if err := w.compose(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer w.running.Stop()
+	policy, err := permission.Service.Use(w.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := policy.Describe(nil); !strings.Contains(got, "read-only") || !strings.Contains(got, "read(secrets/**)") {
+		t.Errorf("got %s", got)
 	}
 }
