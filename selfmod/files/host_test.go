@@ -40,7 +40,7 @@ func newRig(t testing.TB, scope ...*tool.Scope) *rig {
 		c = tool.WithScope(c, s)
 	}
 	var err error
-	r.fiber, err = c.Mount(&cordis.Plugin{Name: "files", Apply: func(c *cordis.Context, _ any) error {
+	r.fiber, err = c.Mount(&cordis.Plugin{Name: "files", Apply: func(c *cordis.Context, _ any) (err error) {
 		r.ctx = c
 		r.host, err = files.New(c, files.Options{
 			Sandbox: sandbox.Config{Exe: os.Getenv("DSH_TEST_WORKER"), MemoryMB: 16}, Registry: r.Registry,

@@ -82,6 +82,9 @@ func (r *run) listen(_ context.Context, payload json.RawMessage) (any, error) {
 		if p.Once {
 			l.consumed = release
 		}
+		if l.guards {
+			r.m.set.watch(p.Event) // before it is asked
+		}
 		h, err := ev.Listen(r.c, l.hear, opts...)
 		if err == nil && l.guards {
 			r.addGuard(id, p.Event)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -35,7 +36,6 @@ func (l *listener) of(ev cordis.Event) {
 // addGuard notes that an effect guards an event. A guard of the first apply counts
 // once that has succeeded: half a mount denies nothing by being down.
 func (r *run) addGuard(id uint32, event string) {
-	r.m.set.watch(event)
 	r.mu.Lock()
 	r.guards[id] = event
 	r.mu.Unlock()
@@ -76,12 +76,9 @@ func (m *Mount) guards(event string) bool {
 	return events != nil && (*events)[event]
 }
 
-// watch has an event denied while a mounted guard of it is down. The calls of
-// tools are looked after by the registry's guard.
+// watch has an event denied while a mounted guard of it is down, and knows which
+// dispatches of it are under way. The calls of tools are denied by the registry's guard.
 func (s *Set) watch(event string) {
-	if event == tool.PreExecute.Name() {
-		return
-	}
 	s.mu.Lock()
 	had := s.watched[event]
 	if s.watched == nil {
@@ -94,6 +91,10 @@ func (s *Set) watch(event string) {
 		return
 	}
 	_, err := ev.Listen(s.ctx, func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
+		defer s.decides()()
+		if event == tool.PreExecute.Name() {
+			return next(ctx)
+		}
 		heard := &hearers{}
 		ctx = context.WithValue(ctx, hearersKey{}, heard)
 		before, denied := s.hearing(event)
@@ -218,11 +219,44 @@ func (m *Mount) onStage(st *cordis.Stage) {
 			}
 		}
 	})
-	st.Linger(func(context.Context) { // the swap is done
+	st.Linger(func(ctx context.Context) { // the swap is done
 		for _, other := range gone {
 			other.replaced.Store(uint64(tool.LastToken()) + 1)
 		}
+		for _, other := range gone {
+			if other.guarding.Load() != nil {
+				other.set.decided(ctx)
+			}
+		}
 	})
+}
+
+// decides notes that guards are about to be asked, until the function is called.
+func (s *Set) decides() (done func()) {
+	over := make(chan struct{})
+	s.mu.Lock()
+	s.deciding[over] = struct{}{}
+	s.mu.Unlock()
+	return func() {
+		close(over)
+		s.mu.Lock()
+		delete(s.deciding, over)
+		s.mu.Unlock()
+	}
+}
+
+// decided waits until everything that guards are being asked about now is decided.
+func (s *Set) decided(ctx context.Context) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.deciding))
+	s.mu.Unlock()
+	for _, over := range all {
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // tookOver does the bookkeeping of a temporary plugin that a stage has claimed, if it

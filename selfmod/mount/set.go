@@ -50,7 +50,8 @@ type Set struct {
 	parameters, outputs compiled // schemas of tools
 
 	mu        sync.Mutex
-	watched   map[string]bool // the events at which it denies what a mounted guard could not hear
+	deciding  map[chan struct{}]struct{} // closed when what guards are asked about is decided
+	watched   map[string]bool            // the events at which it denies what a mounted guard could not hear
 	mounts    map[int]*Mount
 	files     map[*cordis.Plugin]*Mount // of those mounts that are plugin files
 	deaths    []death
@@ -116,7 +117,7 @@ func NewSet(c *cordis.Context, cfg Config) (*Set, error) {
 		cfg.Memory = NewMemory()
 	}
 	s := &Set{
-		cfg: cfg, past: cfg.Memory.of(tool.ScopeOf(c)), ctx: c, mounts: map[int]*Mount{}, files: map[*cordis.Plugin]*Mount{},
+		cfg: cfg, past: cfg.Memory.of(tool.ScopeOf(c)), ctx: c, mounts: map[int]*Mount{}, deciding: map[chan struct{}]struct{}{}, files: map[*cordis.Plugin]*Mount{},
 		lines: newRate(limits.ConsoleRate*4, limits.ConsoleBurst*4),
 	}
 	// Registered first, so done when the last of its plugins has gone.
