@@ -45,7 +45,15 @@
 // A [Stage] starts new fibers beside the ones that they are to replace. Until its
 // Commit nothing outside of it sees what they provide or register; then their
 // services and listeners take the place of the old ones in one step, and the old
-// fibers are disposed. Registries of other packages take part through [StageOf].
+// fibers are disposed. Dependents run again once. From then on a staged fiber is
+// like any other; if the stage is aborted, nothing of it is left. Registries of other
+// packages take part through [StageOf] and [Committing], or by [Fiber.Hidden] and
+// [Context.Clashes] where what they hold need not change in one step.
+//
+// Calls that have found something of an old fiber and not entered it yet linger
+// ([Stage.Linger]): the old fiber stays as it was until they are inside. It goes on
+// to see the services that went with it, what it registers is seen by nobody, and it
+// never runs again.
 //
 // # Waiting on oneself
 //
@@ -66,7 +74,9 @@
 // has something to do; [Context.EffectAsync] has one until its setup ends;
 // [Parallel] one for each listener but the last until the dispatch returns; a
 // timer callback one until it returns; [Handle.Dispose] one if its context can
-// end. All are waited for by the unload of the fiber that they belong to.
+// end. All are waited for by the unload of the fiber that they belong to. A stage
+// has one after its commit, until nothing lingers: at most for the drain limit, and
+// not when the replaced fibers have gone.
 //
 // Lock order: Runtime.mu, then one of the leaves: a fiber's calls.mu, an event's
 // list.mu, a run's mu, the log's mu.

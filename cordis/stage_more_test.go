@@ -652,3 +652,65 @@ func TestStageRestartsOnce(t *testing.T) {
 		run()
 	})
 }
+
+// TestStageConcurrent commits while the fibers concerned restart, update and go.
+func TestStageConcurrent(t *testing.T) {
+	root := world(t)
+	now := mount(t, root, provider("v", "s"), nil)
+	user := mount(t, root, plugin("user", func(c *Context) error {
+		_, err := c.Use("s")
+		return err
+	}, "s"), nil)
+	r := root.Runtime()
+	for i := range 200 {
+		s := replacing(root, now)
+		fresh := must(s.On(root).Mount(&Plugin{Name: fmt.Sprint("v", i), Config: func(raw any) (any, error) { return raw, nil }, Apply: provider("v", "s").Apply}, nil))
+		if i%2 == 0 {
+			settle(t, fresh)
+		}
+		var all sync.WaitGroup
+		for _, f := range []*Fiber{now, fresh} {
+			all.Go(func() { f.Restart(limit(t)) })
+			all.Go(func() { f.Update(limit(t), i) })
+		}
+		if i%5 == 0 {
+			all.Go(func() { now.RequestDispose() })
+		}
+		if i%7 == 0 {
+			all.Go(func() { s.Linger(func(ctx context.Context) { <-ctx.Done() }) })
+			all.Go(func() { now.RequestDispose() })
+		}
+		all.Go(func() { r.Services(); r.Digest(); user.Waiting() })
+		over := make(chan error, 2)
+		all.Go(func() { over <- s.Commit() })
+		if i%3 == 0 {
+			all.Go(func() { over <- s.Abort(limit(t)) })
+		} else {
+			over <- ErrStage
+		}
+		all.Wait()
+		if a, b := <-over, <-over; errors.Is(a, ErrStage) == errors.Is(b, ErrStage) {
+			t.Fatal("the stage ended twice, or not at all: ", a, b)
+		}
+		if err := s.Wait(limit(t)); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, fresh)
+		settle(t, now)
+		if fresh.State() != Disposed {
+			dispose(t, now)
+			now = fresh
+		}
+		if now.State() == Disposed { // both are gone
+			now = mount(t, root, provider("v", "s"), nil)
+		}
+		settle(t, now)
+		if now.State() == Failed { // it came back while the other still had the name
+			if err := now.Restart(limit(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settle(t, user)
+		wantState(t, user, Active)
+	}
+}

@@ -41,7 +41,7 @@ func (p *part) key() key { return key{p.kind, p.name} }
 // owner names the plugin for people.
 func (p *part) owner() string {
 	if p.mount != nil {
-		return fmt.Sprintf("temporary Plugin %s (%s)", plain.Name(p.mount.ID), plain.Name(p.mount.Plugin))
+		return p.mount.Who()
 	}
 	return fmt.Sprintf("the composition (%s)", plain.Name(p.ctx.Fiber().Name()))
 }

@@ -29,7 +29,8 @@
 // ([tool.ScopeOf]) and is seen by that scope and all below; the nearest of a name
 // shadows the others. A name that is taken in the same scope is [ErrDuplicate];
 // for a temporary plugin one that is taken anywhere on its chain is, so that it
-// never shadows a part of the composition.
+// never shadows a part of the composition. What a fiber of a [cordis.Stage] adds is
+// seen when that is committed, in the place of what the stage takes.
 //
 // # Failures
 //

@@ -109,11 +109,8 @@ type View struct {
 func (v *View) Ownership() string { return ownership(v.Mount, v.Owner) }
 
 func ownership(m *Mount, f *cordis.Fiber) string {
-	switch {
-	case m != nil && m.File:
-		return fmt.Sprintf("plugin file %s (%s)", plain.Name(m.ID), plain.Name(m.Plugin))
-	case m != nil:
-		return fmt.Sprintf("temporary Plugin %s (%s)", plain.Name(m.ID), plain.Name(m.Plugin))
+	if m != nil {
+		return m.Who()
 	}
 	return fmt.Sprintf("the composition (%s)", plain.Name(f.Name()))
 }

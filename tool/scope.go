@@ -71,6 +71,16 @@ type Mount struct {
 	Source string
 }
 
+// Who names the plugin for people: temporary Plugin dyn-1 (holder), or plugin file
+// ./holder.js (holder).
+func (m *Mount) Who() string {
+	what := "temporary Plugin"
+	if m.File {
+		what = "plugin file"
+	}
+	return fmt.Sprintf("%s %s (%s)", what, plain.Name(m.ID), plain.Name(m.Plugin))
+}
+
 type (
 	scopeKey struct{}
 	mountKey struct{}

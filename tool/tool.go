@@ -20,6 +20,17 @@
 // number, each with its tools in the order of their first registration. A
 // plugin that parks or restarts finds its tools in their old places.
 //
+// # Staging
+//
+// What a fiber of a [cordis.Stage] registers is held back until that is committed.
+// Then all of it is there and what the stage replaces is not, in one section of the
+// registry's lock: who lists or calls meanwhile finds each name once. A tool may take
+// the name of one whose owner the stage takes; a plugin file so takes over the tools
+// of temporary plugins in its scope and below. Calls that had found an old tool run
+// on it, if they come as far as its body within the drain limit of the runtime.
+// [Changed] tells of each name once. Guards, restrictions, withholdings and the
+// policy of a stage follow at the runtime's own swap.
+//
 // # The stages of a call
 //
 //  1. The arguments are copied as lossless JSON (limits.Arguments,

@@ -11,7 +11,8 @@
 // scope of that context and those below it, as its tools are. A call sees what its
 // plugin's scope sees, else that of the call that it belongs to (tool.ActorOf). It
 // runs in the fiber of the provider's owner, which waits for it when it unloads.
-// [ProvidersChanged] tells when a provider comes or goes.
+// [ProvidersChanged] tells when a provider comes or goes. A provider of a
+// [cordis.Stage] is used when that is committed, in the place of one that it takes.
 //
 // # Policy
 //
