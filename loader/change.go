@@ -15,8 +15,8 @@ import (
 var (
 	// ErrOver says that a Change was aborted before.
 	ErrOver = errors.New("the change is over")
-	// ErrEnded says that the fiber that a tree is on unloaded during a transaction; the
-	// tree is empty, and the next transaction is a boot.
+	// ErrEnded says that the fiber that a tree is on does not run, or unloaded during a
+	// transaction; the tree is empty, and the next transaction is a boot.
 	ErrEnded = errors.New("the plugin that the rows are mounted on has unloaded")
 )
 
@@ -28,6 +28,7 @@ type Change struct {
 	joint  *joint
 	life   int // of the tree, in which the change was prepared
 	boot   bool
+	ended  bool // it is no part of the transaction any more
 	rows   []document.Row
 	realms map[string]bool // keys of the realms that are used
 	had    map[string]*entry
@@ -52,7 +53,7 @@ func (t *Tree) Prepare(ctx context.Context, rows []document.Row) (*Change, error
 
 // Join prepares a change of another tree of the same runtime as a part of this one:
 // what the one mounts sees what the other does, and all of it is swapped in one step.
-// On an error all of it is aborted. Whoever joins several trees always takes them in
+// On an error all of it is aborted, but with ErrEnded the others go on. Whoever joins several trees always takes them in
 // one order, since each waits for its own transaction before.
 func (c *Change) Join(ctx context.Context, t *Tree, rows []document.Row) (*Change, error) {
 	if c.joint.over {
@@ -63,7 +64,7 @@ func (c *Change) Join(ctx context.Context, t *Tree, rows []document.Row) (*Chang
 
 func (t *Tree) prepare(ctx context.Context, j *joint, rows []document.Row) (_ *Change, err error) {
 	defer func() {
-		if err != nil {
+		if err != nil && (len(j.changes) < 2 || !errors.Is(err, ErrEnded)) {
 			j.abort(context.WithoutCancel(ctx))
 		}
 	}()
@@ -73,7 +74,8 @@ func (t *Tree) prepare(ctx context.Context, j *joint, rows []document.Row) (_ *C
 	c := &Change{t: t, joint: j, rows: rows, next: map[string]*entry{}, opened: map[*entry]*cordis.Plugin{}}
 	j.changes = append(j.changes, c)
 	if err := t.follow(); err != nil {
-		return nil, err
+		c.ended = true
+		return nil, fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	t.mu.Lock()
 	c.boot, c.life, c.had = !t.booted, t.life, t.entries
@@ -86,7 +88,14 @@ func (t *Tree) prepare(ctx context.Context, j *joint, rows []document.Row) (_ *C
 	if err := c.compare(wants); err != nil {
 		return nil, err
 	}
-	return c, c.start(ctx)
+	if err := c.start(ctx); err != nil {
+		if !t.runs(c.life) {
+			c.ended = true
+			err = fmt.Errorf("%w: %w", ErrEnded, err)
+		}
+		return nil, err
+	}
+	return c, nil
 }
 
 // compare finds what changed. Nothing of it runs yet.
@@ -236,10 +245,14 @@ func (c *Change) Report() Report { return c.report }
 // Commit swaps what changed in, of all changes that are joined, and gives the report of
 // this one; where that was done already it only reports. It does not wait for what goes:
 // that drains, and dependents restart, by themselves; see Tree.Settle. Where it fails
-// the change is aborted.
+// the change is aborted. A tree whose fiber has unloaded since (ErrEnded) does not keep the
+// others from it.
 func (c *Change) Commit(ctx context.Context) (Report, error) {
 	if !c.joint.over {
 		c.joint.commit(context.WithoutCancel(ctx))
+	}
+	if c.ended && c.joint.err == nil {
+		return Report{}, fmt.Errorf("commit rows: %w", ErrEnded)
 	}
 	return c.report, c.joint.err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/dsh-go/dsh/cordis"
@@ -54,17 +55,18 @@ func (j *joint) commit(ctx context.Context) {
 		j.err = fmt.Errorf("commit rows: %w", err)
 	}
 	for _, c := range j.changes {
-		if c.boot {
+		if c.boot || c.ended {
 			continue
 		}
 		before, ok := c.publish()
 		if !ok {
-			refuse(ErrEnded)
-			return
+			c.ended = true
+			continue
 		}
 		undo = append(undo, func() { c.restore(ctx, before) })
 	}
-	for _, c := range j.changes { // guards that are not active withhold before
+	standing := slices.DeleteFunc(slices.Clone(j.changes), func(c *Change) bool { return c.ended })
+	for _, c := range standing { // guards that are not active withhold before
 		for _, e := range c.next {
 			e.guard.watch(ctx, e.fiber)
 		}
@@ -74,7 +76,7 @@ func (j *joint) commit(ctx context.Context) {
 		return
 	}
 	claimed := j.stage.Claimed()
-	for _, c := range j.changes {
+	for _, c := range standing {
 		for id, e := range c.had { // and who guards no more gives back after
 			if e.guard != nil && (c.next[id] == nil || c.next[id].guard != e.guard) {
 				e.guard.close(ctx)
@@ -97,13 +99,6 @@ func (j *joint) abort(ctx context.Context) {
 	if j.over {
 		return
 	}
-	for _, c := range j.changes {
-		for e, p := range c.opened {
-			if e.code != nil {
-				e.code.Discard(p)
-			}
-		}
-	}
 	if len(j.changes) > 0 {
 		t := j.changes[0].t
 		ctx, cancel := context.WithTimeout(ctx, t.o.Patience)
@@ -119,6 +114,11 @@ func (j *joint) abort(ctx context.Context) {
 func (j *joint) end(err error) {
 	j.over, j.err = true, err
 	for _, c := range j.changes {
+		for e, p := range c.opened { // that are not mounted
+			if e.code != nil {
+				e.code.Discard(p)
+			}
+		}
 		c.t.keepRealms()
 		c.t.turn <- struct{}{}
 	}

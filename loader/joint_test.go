@@ -92,3 +92,51 @@ func TestJoinRefused(t *testing.T) {
 		}
 	}
 }
+
+// A tree that ends while the edit is made, as that of an agent may, is left out of it.
+func TestJoinEnded(t *testing.T) {
+	const rows = "- {id: b, name: p, config: {value: b}}\n"
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			w := newWorld(t)
+			w.must("- {id: a, name: p, config: {value: a1}}\n")
+			agent := must(w.root.Mount(&cordis.Plugin{Name: "agent", Apply: func(*cordis.Context, any) error { return nil }}, nil))
+			if err := agent.Await(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			tree := must(New(agent.Context(), Options{Catalog: w.shop}))
+			must(tree.Apply(w.ctx, must(rowsOf(rows))))
+			end := func() {
+				if _, err := agent.Dispose(w.ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first := must(w.tree.Prepare(w.ctx, must(rowsOf("- {id: a, name: p, config: {value: a2}}\n"))))
+			if when == "before" {
+				end()
+			}
+			second, err := first.Join(w.ctx, tree, must(rowsOf(strings.ReplaceAll(rows, "value: b", "value: b2"))))
+			if when == "before" {
+				if !errors.Is(err, ErrEnded) {
+					t.Errorf("join: %v", err)
+				}
+			} else {
+				end()
+			}
+			if r, err := first.Commit(w.ctx); err != nil || len(r.Remounted) != 1 {
+				t.Errorf("commit of the first: %+v, %v", r, err)
+			}
+			if second != nil {
+				if _, err := second.Commit(w.ctx); !errors.Is(err, ErrEnded) {
+					t.Errorf("commit of the second: %v", err)
+				}
+			}
+			if err := w.tree.Settle(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if v := w.fiber("a").State(); v != cordis.Active {
+				t.Errorf("a is %s", v)
+			}
+		})
+	}
+}

@@ -134,6 +134,14 @@ func (t *Tree) unloaded() {
 	t.keepRealms()
 }
 
+// runs says whether c's fiber has run since a life of the tree began.
+func (t *Tree) runs(life int) bool {
+	state := t.c.Fiber().State()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return life == t.life && (state == cordis.Active || state == cordis.Loading)
+}
+
 // keepRealms forgets realms that nobody uses.
 func (t *Tree) keepRealms() {
 	t.mu.Lock()
