@@ -124,7 +124,7 @@ var importRules = []importRule{
 	{"internal/golden", []string{"github.com/google/go-cmp"}, "compares texts of tests with files; it knows neither"},
 	{"internal/repotest", nil, "rules of the repository; no code"},
 	{"internal/casetest", []string{"lossless"}, "runs the built program from outside, so it needs no part of it"},
-	{"internal/gen/...", []string{"limits", "cordis", "lossless", "schema", "tool", "selfmod/...", "cli", "internal/gen/...", "golang.org/x/tools"},
+	{"internal/gen/...", []string{"loader", "loader/...", "plugins/standard", "limits", "cordis", "lossless", "schema", "tool", "selfmod/...", "cli", "internal/gen/...", "golang.org/x/tools"},
 		"generators read the code and the flags they describe and are linked into no program"},
 }
 
