@@ -1,3 +1,14 @@
+// Package standard is the one visible list of the Go plugins that dsh is made of, and
+// of the compositions that its commands start from.
+//
+// [Catalog] has every plugin that a row of a cordis.yml document can name: what it is
+// for, on which plane it lives, its settings, and how it is made of them and of what a
+// program gives. [Run], [MCP] and [Demo] are the built-in compositions: cordis.yml
+// documents as everybody writes them. A program of your own with other plugins starts
+// from a copy of this package.
+//
+// The functions make values: nothing starts before a plugin is mounted, and each
+// mounts once. Everything may be called from any goroutine.
 package standard
 
 import (
