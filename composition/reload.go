@@ -148,16 +148,24 @@ func (c *Composition) transact(ctx context.Context) (done []string, err error) {
 		}
 	}()
 	for _, part := range p.parts {
-		change, err := part.tree.Prepare(ctx, part.rows)
-		if err != nil {
-			return nil, err
+		var change *loader.Change
+		if len(prepared) == 0 {
+			change, err = part.tree.Prepare(ctx, part.rows)
+		} else {
+			change, err = prepared[0].Join(ctx, part.tree, part.rows)
 		}
-		prepared = append(prepared, change)
+		switch {
+		case errors.Is(err, loader.ErrEnded) && len(prepared) > 0: // an agent that has ended meanwhile
+		case err != nil:
+			return nil, err
+		default:
+			prepared = append(prepared, change)
+		}
 	}
 	for _, change := range prepared {
 		report, err := change.Commit(context.WithoutCancel(ctx))
-		if err != nil {
-			c.tell(plain.Error(err.Error())) // the others go on: it cannot be taken back
+		if err != nil && !errors.Is(err, loader.ErrEnded) {
+			return nil, err
 		}
 		done = append(done, changes(report)...)
 	}
