@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 	case CodeStuck:
 		return e.stuck() + "; its worker process was ended"
 	case CodeDied:
-		return fmt.Sprintf("%s: the worker process of temporary Plugins ended%s", who, e.cause())
+		return fmt.Sprintf("%s: the worker process ended%s", who, e.cause())
 	case CodeClosed:
 		return who + ": the mount was unmounted" + e.cause()
 	case CodeTooMany:

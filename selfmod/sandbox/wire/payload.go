@@ -55,7 +55,9 @@ func AppendLoad(b []byte, l LoadRequest) []byte {
 	texts := []string{l.ID, l.File, l.Live, l.Entry}
 	if l.Entry != "" {
 		for _, name := range slices.Sorted(maps.Keys(l.Files)) {
-			texts = append(texts, name, l.Files[name])
+			if name != "" { // which ends them
+				texts = append(texts, name, l.Files[name])
+			}
 		}
 		texts = append(texts, "")
 	}
