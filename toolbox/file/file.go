@@ -283,3 +283,8 @@ func number(n int) string {
 func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
+
+// Settings are the plugin's config in a cordis.yml document.
+type Settings struct {
+	Unread bool `json:"unread" default:"false" doc:"Let the model change files that it has not read."`
+}

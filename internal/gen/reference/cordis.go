@@ -212,7 +212,7 @@ func builtinIDs() ([]builtinID, error) {
 	return out, nil
 }
 
-//go:embed cordis.md
+//go:embed cordis.txt
 var cordisText string
 
 // pluginsSection tells of cordis.yml and of every Go plugin.
