@@ -66,31 +66,37 @@ func TestGuardsFaulty(t *testing.T) {
 	}
 }
 
-// The tools are away before the plugin's first step, and a call says why.
+// The tools are away before the first step of any plugin, and a call says why.
 func TestGuardsBefore(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Patience = 5 * time.Second })
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		must(w.tree.Apply(w.ctx, must(rowsOf(guardBase+"- {id: g, name: p, config: {value: g, hang: true}, guards: all}\n"))))
-	}()
-	for v := range w.begun {
-		if v == "g" {
-			break
-		}
+	for name, row := range map[string]string{
+		"starting": "name: p, config: {needs: [svc]}",
+		"skipped":  "name: nope",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				must(w.tree.Apply(w.ctx, must(rowsOf(guardBase+"- {id: slow, name: p, config: {value: slow, hang: true}}\n- {id: g, "+row+", guards: all}\n"))))
+			}()
+			for v := range w.begun {
+				if v == "slow" {
+					break
+				}
+			}
+			if err := w.fiber("base").Await(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			w.sees("")
+			r := w.tools.Execute(w.ctx, tool.Call{Name: "bash", Arguments: lossless.Obj().Encode()})
+			if text := r.Content[0].Text; !r.IsError || !strings.Contains(text, "the row g, which guards it, is not active") {
+				t.Errorf("a call of a withheld tool: %s", text)
+			}
+			close(w.hang)
+			<-done
+			w.sees("")
+		})
 	}
-	if err := w.fiber("base").Await(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	w.sees("")
-	r := w.tools.Execute(w.ctx, tool.Call{Name: "bash", Arguments: lossless.Obj().Encode()})
-	if text := r.Content[0].Text; !r.IsError || !strings.Contains(text, "the row g, which guards it, is not active") {
-		t.Errorf("a call of a withheld tool: %s", text)
-	}
-	close(w.hang)
-	<-done
-	w.states("g", "running")
-	w.sees("bash read")
 }
 
 // When the plugin leaves ACTIVE the tools go before it unwinds, and come back with it.

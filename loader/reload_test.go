@@ -444,3 +444,42 @@ func TestFiberUnloads(t *testing.T) {
 		t.Errorf("a tree on a fiber that is gone: %v", err)
 	}
 }
+
+// 206-208, 211, 212, 214-217: what later layers and an included file say of rows is one
+// composition for the tree: each edit applies all of it anew.
+func TestLayers(t *testing.T) {
+	w := newWorld(t)
+	base := "- {id: a, name: p, config: {value: a}}\n- {id: g, group: true, config: []}\n- {id: i, name: include, config: {path: ./more.yml, patches: [{id: x, config: {value: patched}}]}}\n"
+	more := "- {id: x, name: p, config: {value: x}}\n- {id: y, name: p, config: {value: y}}\n"
+	apply := func(over string) {
+		t.Helper()
+		var docs []*document.Document
+		for _, l := range []document.Layer{{Name: "built-in", Text: []byte(base)}, {Name: "cordis.yml", Kind: document.User, Text: []byte(over)}} {
+			d, faults := document.Parse(l)
+			if err := faults.Err(); err != nil {
+				t.Fatal(err)
+			}
+			docs = append(docs, d)
+		}
+		c, faults := document.Compose(docs, document.Options{Open: func(*document.Layer, string) (document.Layer, error) {
+			return document.Layer{Name: "more.yml", Text: []byte(more)}, nil
+		}})
+		if err := faults.Err(); err != nil {
+			t.Fatal(err)
+		}
+		must(w.tree.Apply(w.ctx, c.Rows))
+		if err := w.tree.Settle(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply("[]\n")
+	w.expect("+a +patched +y")
+	apply("- {id: a, disabled: true}\n")
+	w.expect("-a")
+	apply("- {id: a, config: {value: b}}\n- {id: g, insert: [{id: n, name: p, config: {value: n}}]}\n- {id: n, config: {value: m}}\n- {id: new, name: p, config: {value: new}}\n")
+	w.expect("+b +m +new")
+	w.states("a g n i i:x i:y new", "running", "group", "running", "group", "running", "running", "running")
+	more = "- {id: x, name: p, config: {value: x2}}\n- {id: z, name: p, config: {value: z}}\n"
+	apply("[]\n")
+	w.expect("+a +z -b -m -new -y") // x is patched as before
+}
