@@ -43,6 +43,9 @@ type Config struct {
 	WorkerArgs []string
 }
 
+// NewMemory returns an empty memory of temporary plugins, for Config.Memory.
+func NewMemory() *mount.Memory { return mount.NewMemory() }
+
 // drainGrace is what a drained call gets beyond its limit to hand its error over.
 const drainGrace = 500 * time.Millisecond
 
