@@ -13,7 +13,6 @@ import (
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
-	"github.com/dsh-go/dsh/selfmod/mount"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/serve/mcp"
 )
@@ -102,7 +101,7 @@ func compose(ctx context.Context, s command.Streams, o *command.MountOptions, gi
 		return nil, fmt.Errorf("find working directory: %w", err)
 	}
 	given.Program, given.Cwd, given.Roots = command.Program, dir, command.ImpliedRoots(dir)
-	given.Toolset.Console, given.Toolset.Hidden, given.Toolset.Memory = s.Err, server.Hidden, mount.NewMemory()
+	given.Toolset.Console, given.Toolset.Hidden, given.Toolset.Memory = s.Err, server.Hidden, selfmod.NewMemory()
 	catalog := standard.Catalog(given)
 	drain := selfmod.Config{CallTimeout: o.CallTimeout.Value}.DrainLimit()
 	r, err := o.Layers.Start(ctx, s.Err, drain, composition.Options{

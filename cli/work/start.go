@@ -23,7 +23,6 @@ import (
 	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/plugins/standard"
 	"github.com/dsh-go/dsh/selfmod"
-	"github.com/dsh-go/dsh/selfmod/mount"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
 	"github.com/dsh-go/dsh/serve/terminal"
 	"github.com/dsh-go/dsh/session"
@@ -220,7 +219,7 @@ func (w *work) compose(ctx context.Context) (err error) {
 	wrote := new(atomic.Pointer[command.Running])
 	w.given = standard.Given{
 		Program: command.Program, Cwd: w.o.cwd, Roots: w.o.implied, Models: w.models, Sessions: w.store,
-		Toolset: selfmod.Config{Console: w.s.Err, Memory: mount.NewMemory()},
+		Toolset: selfmod.Config{Console: w.s.Err, Memory: selfmod.NewMemory()},
 		Deny:    w.o.rules.deny,
 		Trusted: func(ctx context.Context, path string, before *string, content string) {
 			if r := wrote.Load(); r != nil {
