@@ -295,6 +295,20 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%+v after step %d", end, a.Session().Turn().Step)
 		}
 	})
+	t.Run("ofTheSettings", func(t *testing.T) {
+		k := agenttest.NewWith(t, agenttest.Options{Agents: agent.Settings{MaxParallel: 1, MaxSteps: 3, MaxTokens: 1000}.Config()})
+		k.Adapter(agenttest.Provider, agenttest.Func(func(_ context.Context, r *llm.Request, out *llm.Emitter) {
+			agenttest.Calls(out, agenttest.Called{ID: "c", Name: "echo"})
+		}))
+		a := k.Start(agent.Options{Plugins: []*cordis.Plugin{tools(echo("echo"))}})
+		if end := k.Run(a, "loop for ever"); !strings.Contains(end.Detail, "3 steps") {
+			t.Errorf("without a limit of its own: %+v", end)
+		}
+		b := k.Start(agent.Options{MaxSteps: 2, Plugins: []*cordis.Plugin{tools(echo("echo"))}})
+		if end := k.Run(b, "loop for ever"); !strings.Contains(end.Detail, "2 steps") {
+			t.Errorf("with one: %+v", end)
+		}
+	})
 	t.Run("tokens", func(t *testing.T) {
 		k := agenttest.New(t)
 		k.Script(`{steps: [{text: a, usage: {input: 60, output: 1}}, {text: b, usage: {input: 60, output: 1}}, {text: c}],
