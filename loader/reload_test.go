@@ -451,10 +451,10 @@ func TestLayers(t *testing.T) {
 	w := newWorld(t)
 	base := "- {id: a, name: p, config: {value: a}}\n- {id: g, group: true, config: []}\n- {id: i, name: include, config: {path: ./more.yml, patches: [{id: x, config: {value: patched}}]}}\n"
 	more := "- {id: x, name: p, config: {value: x}}\n- {id: y, name: p, config: {value: y}}\n"
-	apply := func(over string) {
+	apply := func(over, last string) {
 		t.Helper()
 		var docs []*document.Document
-		for _, l := range []document.Layer{{Name: "built-in", Text: []byte(base)}, {Name: "cordis.yml", Kind: document.User, Text: []byte(over)}} {
+		for _, l := range []document.Layer{{Name: "built-in", Text: []byte(base)}, {Name: "cordis.yml", Kind: document.User, Text: []byte(over)}, {Name: "last.yml", Kind: document.Config, Text: []byte(last)}} {
 			d, faults := document.Parse(l)
 			if err := faults.Err(); err != nil {
 				t.Fatal(err)
@@ -472,14 +472,14 @@ func TestLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	apply("[]\n")
+	apply("[]\n", "[]\n")
 	w.expect("+a +patched +y")
-	apply("- {id: a, disabled: true}\n")
+	apply("- {id: a, disabled: true}\n", "[]\n")
 	w.expect("-a")
-	apply("- {id: a, config: {value: b}}\n- {id: g, insert: [{id: n, name: p, config: {value: n}}]}\n- {id: n, config: {value: m}}\n- {id: new, name: p, config: {value: new}}\n")
+	apply("- {id: a, config: {value: b}}\n- {id: g, insert: [{id: n, name: p, config: {value: n}}]}\n", "- {id: n, config: {value: m}}\n- {id: new, name: p, config: {value: new}}\n")
 	w.expect("+b +m +new")
 	w.states("a g n i i:x i:y new", "running", "group", "running", "group", "running", "running", "running")
 	more = "- {id: x, name: p, config: {value: x2}}\n- {id: z, name: p, config: {value: z}}\n"
-	apply("[]\n")
+	apply("[]\n", "[]\n")
 	w.expect("+a +z -b -m -new -y") // x is patched as before
 }
