@@ -84,7 +84,8 @@ func Start(ctx context.Context, root *cordis.Context, o Options) (*Composition, 
 		return nil, err
 	}
 	whole, faults := docs.compose(nil, c.composing(nil))
-	if faults = append(docs.faults, faults...); len(faults) > 0 {
+	faults = append(append(docs.faults, faults...), check(whole.Rows, c.o.Catalog, false)...)
+	if len(faults) > 0 {
 		return nil, faults
 	}
 	docs.noteFiles(whole)

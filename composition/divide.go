@@ -73,25 +73,6 @@ func planeOf(r document.Row, catalog loader.Catalog) plane {
 	return home(r)
 }
 
-// configs says what is wrong with the values that a project's layers give to rows of Go
-// plugins, those among it that are not for a project to give.
-func configs(rows []document.Row, catalog loader.Catalog) (faults document.Faults) {
-	for _, r := range rows {
-		faults = append(faults, configs(r.Children, catalog)...)
-		spec, ok := catalog.Lookup(r.Name)
-		if !ok || spec.Settings == nil || r.Disabled {
-			continue
-		}
-		_, wrong := spec.Settings.CheckFrom(r.Config, loader.SourceOf(r))
-		for _, f := range wrong {
-			if at := r.At(append([]string{"config"}, f.Path...)...); at.Layer != nil && at.Layer.Kind == document.Project {
-				faults = append(faults, document.ConfigFault(r, f.Path, f.Message))
-			}
-		}
-	}
-	return faults
-}
-
 // may says what a project's layer may do.
 func may(catalog loader.Catalog) func(document.Act) error {
 	return func(a document.Act) error {

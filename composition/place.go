@@ -73,7 +73,10 @@ func (c *Composition) furnish(ctx context.Context, s *space) error {
 		c.tell(snap.notice)
 	}
 	whole, faults := c.composed(c.docs, snap)
-	if len(faults) > 0 {
+	switch {
+	case len(faults) > 0 && apart(faults):
+		c.tell("rows are left out:\n" + faults.Error())
+	case len(faults) > 0:
 		c.tell(fmt.Sprintf("%s is left out:\n%s", plain.Visible(s.root)+"/"+documentPath, faults.Error()))
 		delete(snap.files, documentPath)
 		if whole, faults = c.composed(c.docs, snap); len(faults) > 0 {
@@ -91,7 +94,7 @@ func (c *Composition) furnish(ctx context.Context, s *space) error {
 func (c *Composition) composed(docs documents, snap *snapshot) (*document.Composition, document.Faults) {
 	project, faults := snap.documents()
 	whole, wrong := docs.compose(project, c.composing(snap))
-	return whole, append(append(faults, wrong...), configs(whole.Rows, c.o.Catalog)...)
+	return whole, append(append(faults, wrong...), check(whole.Rows, c.o.Catalog, true)...)
 }
 
 // Scope is what an agent of the place has as its parent; nil: the global one.

@@ -2,9 +2,7 @@ package composition
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/dsh-go/dsh/internal/plain"
 	"github.com/dsh-go/dsh/loader"
 	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/selfmod/files"
@@ -53,7 +51,8 @@ func Read(ctx context.Context, s Sources, o ReadOptions) (*Reading, error) {
 	r.Faults = append(r.Faults, faults...)
 	whole, faults := docs.compose(project, c.composing(snap))
 	r.Composition, r.Faults = whole, append(r.Faults, faults...)
-	r.check(whole.Rows, snap, o.Catalog)
+	r.Faults = append(append(r.Faults, check(whole.Rows, o.Catalog, false)...), check(whole.Rows, o.Catalog, true)...)
+	r.files(whole.Rows, snap)
 	return r, nil
 }
 
@@ -72,49 +71,19 @@ func (c *Composition) look(ctx context.Context, o ReadOptions) (*snapshot, error
 	return w.read(ctx, root, nil, false)
 }
 
-// check checks what the rows name, and the configs of Go plugins.
-func (r *Reading) check(rows []document.Row, snap *snapshot, catalog loader.Catalog) {
+// files checks that plugin files are there.
+func (r *Reading) files(rows []document.Row, snap *snapshot) {
 	for _, row := range rows {
-		r.Faults = append(r.Faults, row.Faults...)
-		if row.Disabled || len(row.Faults) > 0 {
+		if row.Disabled {
 			continue
 		}
-		if row.Group {
-			r.check(row.Children, snap, catalog)
-			continue
-		}
+		r.files(row.Children, snap)
 		if isFile(row.Name) {
 			if err := snap.there(row); err != nil {
-				r.add(row, nil, err.Error())
+				r.Faults = append(r.Faults, at(row, err.Error(), "name").Fault)
 			}
-			continue
-		}
-		spec, ok := catalog.Lookup(row.Name)
-		if !ok {
-			text := fmt.Sprintf("there is no plugin %q", plain.Name(row.Name))
-			if near := plain.Nearest(row.Name, catalog.Names()); near != "" {
-				text += fmt.Sprintf("; did you mean %q?", near)
-			}
-			r.add(row, []string{"name"}, text)
-			continue
-		}
-		if spec.Settings == nil {
-			if !row.Config.IsNull() {
-				r.add(row, []string{"config"}, "the plugin "+spec.Name+" takes no config")
-			}
-			continue
-		}
-		_, faults := spec.Settings.CheckFrom(row.Config, loader.SourceOf(row))
-		for _, f := range faults {
-			r.Faults = append(r.Faults, document.ConfigFault(row, f.Path, f.Message))
 		}
 	}
-}
-
-// add adds a fault of a row, where the field stands.
-func (r *Reading) add(row document.Row, path []string, message string) {
-	at := row.At(path...)
-	r.Faults = append(r.Faults, document.Fault{File: at.Layer.Name, Line: at.Line, Column: at.Column, Message: message, Row: row.ID})
 }
 
 // there says why a row's plugin file cannot be read.

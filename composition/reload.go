@@ -82,7 +82,8 @@ func (c *Composition) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	whole, faults := p.docs.compose(nil, c.composing(nil))
-	if faults = append(p.docs.faults, faults...); len(faults) > 0 {
+	faults = append(append(p.docs.faults, faults...), check(whole.Rows, c.o.Catalog, false)...)
+	if len(faults) > 0 {
 		return nil, faults
 	}
 	p.docs.noteFiles(whole)

@@ -89,6 +89,16 @@ func (c *Composition) note(s *space, notice string) {
 	s.notice = notice
 }
 
+// Fault says why a row of the host does not run; nil: it does, or is not there.
+func (c *Composition) Fault(id string) error {
+	for _, r := range c.host.Rows() {
+		if r.ID == id && r.Reason != "" {
+			return errors.New(r.Reason)
+		}
+	}
+	return nil
+}
+
 // trees are those that concern a scope: the host's, its project's, its agent's.
 func (c *Composition) trees(scope *tool.Scope) []*loader.Tree {
 	c.mu.Lock()

@@ -26,6 +26,7 @@ type LayerOptions struct {
 	safe         bool
 	trustProject bool
 	flags        []*document.Document
+	rows         []string // that the flags are about
 	sets         []*document.Document
 }
 
@@ -74,6 +75,7 @@ func (o *LayerOptions) Put(flag, row string, path []string, value any) error {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	o.flags = append(o.flags, document.Flag(flag, row, path, v))
+	o.rows = append(o.rows, row)
 	return nil
 }
 
@@ -127,6 +129,12 @@ func (o *LayerOptions) Start(ctx context.Context, messages io.Writer, drain time
 			return nil, AsUsage(faults)
 		}
 		return nil, err
+	}
+	for _, row := range o.rows { // what a person asked for by a flag is no row to go without
+		if err := r.Fault(row); err != nil {
+			r.Stop()
+			return nil, fmt.Errorf("start %s: %w", row, err)
+		}
 	}
 	if c.Watch {
 		r.deaf = OnHangup(ctx, func(ctx context.Context) { _ = r.Reload(ctx) }) // it is told

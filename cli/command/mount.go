@@ -183,6 +183,11 @@ func (o *MountOptions) put(l *LayerOptions, f *pflag.FlagSet) error {
 			}
 		}
 	}
+	if len(o.Roots) > 0 { // commands start where files are
+		if err := l.Put("--root", "bash", []string{"config", "dir"}, o.Roots[0]); err != nil {
+			return err
+		}
+	}
 	return PutRoots(l, f, o.Roots, o.ReadOnly)
 }
 
