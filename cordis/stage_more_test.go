@@ -264,6 +264,10 @@ func TestStageRaces(t *testing.T) {
 			t.Fatal(v)
 		}
 	})
+}
+
+// TestStageRefuses holds what cannot be done beside, in or with a stage.
+func TestStageRefuses(t *testing.T) {
 	t.Run("other_outside", func(t *testing.T) {
 		root := world(t)
 		s := replacing(root)
