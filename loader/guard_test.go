@@ -39,7 +39,11 @@ func TestGuards(t *testing.T) {
 		{"disabled", "name: p, disabled: true", "disabled", "bash read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.Patience = 30 * time.Millisecond })
+			w := newWorld(t, func(o *Options) {
+				if c.name == "hangs" {
+					o.Patience = time.Second
+				}
+			})
 			w.files["bad.js"] = "nonsense"
 			must(w.tree.Apply(w.ctx, must(rowsOf(guardBase+"- {id: g, "+c.row+", guards: [bash]}\n"))))
 			w.states("g", c.state)

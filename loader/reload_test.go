@@ -84,7 +84,7 @@ func TestSameID(t *testing.T) {
 
 // 204, and what users reported: a boot does not end with a row, nor wait for one that hangs.
 func TestBoot(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Patience = 50 * time.Millisecond })
+	w := newWorld(t, func(o *Options) { o.Patience = time.Second })
 	w.files["bad.js"] = "nonsense"
 	rows := must(rowsOf(`
 - {id: good, name: p, config: {value: good}}
@@ -152,10 +152,10 @@ func TestTriedAgain(t *testing.T) {
 
 // A body that hangs refuses an edit after its time, even if it does not end.
 func TestHangs(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Patience = 30 * time.Millisecond })
+	w := newWorld(t, func(o *Options) { o.Patience = time.Second })
 	w.must("- {id: a, name: p}\n")
 	_, err := w.apply("- {id: a, name: p, config: {hang: true}}\n")
-	if err == nil || !strings.Contains(err.Error(), "row a (plugin p, cordis.yml:1): it has not started within 30ms") {
+	if err == nil || !strings.Contains(err.Error(), "row a (plugin p, cordis.yml:1): it has not started within 1s") {
 		t.Errorf("error %v", err)
 	}
 	w.states("a", "running")
