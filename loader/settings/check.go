@@ -134,7 +134,15 @@ func (c *checker) text(n *node, s string, path []string) {
 		c.fault(path, "%s must be one of %s, and is %q", called(path), strings.Join(n.enum, ", "), plain.Line(s, limits.Preview))
 		return
 	}
-	n.within(c, float64(utf8.RuneCountInString(s)), limits.SettingsText, "characters", path)
+	if !n.within(c, float64(utf8.RuneCountInString(s)), limits.SettingsText, "characters", path) {
+		return
+	}
+	if n.text != nil {
+		v := reflect.ValueOf(s).Convert(n.text).Interface().(textual)
+		if err := v.CheckText(); err != nil {
+			c.fault(path, "%s: %v", called(path), err)
+		}
+	}
 	if n.format == formatPath && !isPath(s) {
 		c.fault(path, "%s must be a path", called(path))
 	}
@@ -147,8 +155,8 @@ func (c *checker) number(n *node, v lossless.Value, path []string) {
 	}
 }
 
-// within checks a count.
-func (n *node) within(c *checker, count, most float64, of string, path []string) {
+// within checks a count, and says whether it is right.
+func (n *node) within(c *checker, count, most float64, of string, path []string) bool {
 	least := 0.0
 	if n.min != nil {
 		least = *n.min
@@ -158,7 +166,9 @@ func (n *node) within(c *checker, count, most float64, of string, path []string)
 	}
 	if count < least || count > most {
 		c.fault(path, "%s must have %s to %s %s, and has %s", called(path), digits(least), digits(most), of, digits(count))
+		return false
 	}
+	return true
 }
 
 // words says of which type a value is.

@@ -18,8 +18,13 @@
 // of strings or structs, maps of strings, and structs. Durations are integers of
 // milliseconds, sizes of MiB, and say so by their names: …Ms, …MB.
 //
-// A struct whose fields depend on each other, or that has texts with rules of their
-// own, has a method that says what is wrong with one whose fields fit:
+// Texts with rules of their own have a type of their own, of the kind string, with a
+// method that says what is wrong with one:
+//
+//	CheckText() error
+//
+// A struct whose fields depend on each other has a method that says what is wrong with
+// one whose fields fit:
 //
 //	CheckSettings(fault func(path []string, message string))
 //
@@ -57,8 +62,12 @@ type node struct {
 	person   bool
 	names    []string // of a struct's fields, in their order
 	fields   map[string]*node
-	item     *node // of a list or map
+	item     *node        // of a list or map
+	text     reflect.Type // that of a string with rules of its own
 }
+
+// textual is a type of texts with rules of their own.
+type textual interface{ CheckText() error }
 
 // For describes T, a struct. It panics where T breaks the rules.
 func For[T any]() *Type {
@@ -86,7 +95,11 @@ func describe(t reflect.Type) (*node, error) {
 	}
 	var err error
 	switch t.Kind() {
-	case reflect.Bool, reflect.String, reflect.Int, reflect.Int64, reflect.Float64:
+	case reflect.String:
+		if t.Implements(reflect.TypeFor[textual]()) {
+			n.text = t
+		}
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
 	case reflect.Slice, reflect.Map:
 		if t.Kind() == reflect.Map && t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("the keys of %v are no strings", t)

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,17 @@ import (
 	"github.com/dsh-go/dsh/lossless"
 )
 
+type word string
+
+func (w word) CheckText() error {
+	if strings.Contains(string(w), " ") {
+		return errors.New("there is a space in it")
+	}
+	return nil
+}
+
 type placed struct {
+	Words []word   `json:"words,omitempty" doc:"Words."`
 	Dir   string   `json:"dir" doc:"A folder." format:"path"`
 	Roots []string `json:"roots" doc:"Folders." format:"path" max:"FSRoots" person:"true"`
 	Wait  *int     `json:"waitMs" doc:"A time." min:"CallTimeoutMin" max:"CallTimeoutMax"`
@@ -95,11 +106,12 @@ func TestCheckFrom(t *testing.T) {
 		"nobody_knows": {`{"dir":"x"}`, nil, []string{`dir: "x" must be absolute, or begin with ~/`}},
 		"project":      {`{"roots":[],"dir":"a"}`, project, []string{"roots: a project may not set roots; set it in your own cordis.yml (in $DSH_HOME), or with --config or --set"}},
 		"all_at_once": {`{"roots":["a"],"waitMs":0,"some":1}`, project, []string{
-			`some: there is no option "some"; there are: dir, roots, waitMs, many`,
+			`some: there is no option "some"; there are: words, dir, roots, waitMs, many`,
 			"waitMs: waitMs must be from 1 to 600000, and is 0",
 			"roots: a project may not set roots; set it in your own cordis.yml (in $DSH_HOME), or with --config or --set",
 		}},
 		"own_rules": {`{"dir":"/forbidden"}`, nil, []string{"dir: it is forbidden"}},
+		"word":      {`{"words":["a","b c"],"many":-1}`, nil, []string{"words.1: item 1: there is a space in it", "many: many must be from 0 to 1000000000000, and is -1"}},
 		"fraction":  {`{"many":1.5}`, nil, []string{"many: many must be a whole number, and is 1.5"}},
 		"empty":     {`{"dir":""}`, nil, []string{"dir: dir must be a path"}},
 		"nul":       {`{"dir":"a\u0000b"}`, nil, []string{"dir: dir must be a path"}},
