@@ -65,8 +65,33 @@ func (m *Mount) guard(events map[string]bool) {
 	switch {
 	case had == nil && to != nil:
 		m.set.guards.Add(1)
+		m.set.countCalls()
 	case had != nil && to == nil:
 		m.set.guards.Add(-1)
+		m.set.countCalls()
+	}
+}
+
+// countCalls knows which calls of tools guards are being asked about, as long as there
+// are guards.
+func (s *Set) countCalls() {
+	s.countMu.Lock()
+	h, want := s.counting, s.guards.Load() > 0
+	if want == (h != nil) {
+		s.countMu.Unlock()
+		return
+	}
+	s.counting = nil
+	if want {
+		// Where it is refused the toolset goes, and its mounts with it.
+		s.counting, _ = tool.PreExecute.On(s.ctx, func(ctx context.Context, _ *tool.Exec, next func(context.Context) (tool.Decision, error)) (tool.Decision, error) {
+			defer s.decides()()
+			return next(ctx)
+		}, cordis.Prepend())
+	}
+	s.countMu.Unlock()
+	if h != nil {
+		_ = h.Dispose(context.Background()) // it has no disposer that could fail
 	}
 }
 
@@ -77,8 +102,12 @@ func (m *Mount) guards(event string) bool {
 }
 
 // watch has an event denied while a mounted guard of it is down, and knows which
-// dispatches of it are under way. The calls of tools are denied by the registry's guard.
+// dispatches of it are under way. The calls of tools are looked after by the registry's
+// guard, and by countCalls.
 func (s *Set) watch(event string) {
+	if event == tool.PreExecute.Name() {
+		return
+	}
 	s.mu.Lock()
 	had := s.watched[event]
 	if s.watched == nil {
@@ -92,9 +121,6 @@ func (s *Set) watch(event string) {
 	}
 	_, err := ev.Listen(s.ctx, func(ctx context.Context, _ any, next func(context.Context) (any, error)) (any, error) {
 		defer s.decides()()
-		if event == tool.PreExecute.Name() {
-			return next(ctx)
-		}
 		heard := &hearers{}
 		ctx = context.WithValue(ctx, hearersKey{}, heard)
 		before, denied := s.hearing(event)

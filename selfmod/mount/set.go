@@ -47,6 +47,9 @@ type Set struct {
 
 	guards atomic.Int32 // how many mounts are guarding
 
+	countMu  sync.Mutex
+	counting *cordis.Handle // of countCalls
+
 	parameters, outputs compiled // schemas of tools
 
 	mu        sync.Mutex
