@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -25,6 +26,7 @@ type LayerOptions struct {
 	config, set  []string
 	safe         bool
 	trustProject bool
+	added        []*document.Document // before sets
 	flags        []*document.Document
 	rows         []string // that the flags are about
 	sets         []*document.Document
@@ -82,13 +84,14 @@ func (o *LayerOptions) Put(flag, row string, path []string, value any) error {
 // Only leaves out every layer but the built-in one and those of the program.
 func (o *LayerOptions) Only() { o.safe = true }
 
-// Add makes a layer of the program a part of the last ones.
+// Add makes a layer of the program a part of the last ones, before --set, which can
+// change its rows.
 func (o *LayerOptions) Add(layer document.Layer) error {
 	doc, faults := document.Parse(layer)
 	if len(faults) > 0 {
 		return faults // a mistake of the program
 	}
-	o.flags = append(o.flags, doc)
+	o.added = append(o.added, doc)
 	return nil
 }
 
@@ -96,7 +99,7 @@ func (o *LayerOptions) Add(layer document.Layer) error {
 func (o *LayerOptions) Sources(builtin document.Layer) composition.Sources {
 	return composition.Sources{
 		Home: fs.Home(), Builtin: builtin, Elsewhere: standard.Elsewhere, Config: o.config, Safe: o.safe,
-		Set: append(append([]*document.Document{}, o.sets...), o.flags...),
+		Set: slices.Concat(o.added, o.sets, o.flags),
 	}
 }
 
