@@ -6,12 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsh-go/dsh/agent"
 	"github.com/dsh-go/dsh/demo"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/loader"
 	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/lossless"
+	"github.com/dsh-go/dsh/permission"
 	"github.com/dsh-go/dsh/selfmod"
+	"github.com/dsh-go/dsh/service/bash"
+	"github.com/dsh-go/dsh/service/fs"
+	"github.com/dsh-go/dsh/service/kv"
+	"github.com/dsh-go/dsh/service/web"
 )
 
 // composed are the rows that layers make together.
@@ -201,5 +207,63 @@ func TestSettings(t *testing.T) {
 		if _, faults := check(text); !slices.Equal(faults, []string{want}) {
 			t.Errorf("%s: %q, want %q", text, faults, want)
 		}
+	}
+}
+
+// TestRules: texts with rules of their own are looked at when the document is.
+func TestRules(t *testing.T) {
+	for _, c := range []struct{ plugin, config, path, want string }{
+		{"bash", `{"passEnv": ["OK", "A=B"]}`, "passEnv.1", "is no name of a variable"},
+		{"web", `{"proxy": "ftp://x"}`, "proxy", "its scheme is http, https or socks5"},
+		{"permission", `{"allow": ["bash(go test *)", "nope"]}`, "allow.1", `there is no rule "nope"`},
+		{"session-permission", `{"mode": "all"}`, "mode", "must be one of ask, auto-edit, full, read-only"},
+		{"session-permission", `{"deny": ["edit("]}`, "deny.0", "there is no ) at its end"},
+	} {
+		spec, _ := Catalog(Given{}).Lookup(c.plugin)
+		v, err := lossless.Parse([]byte(c.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, faults := spec.Settings.Check(v)
+		if len(faults) != 1 || strings.Join(faults[0].Path, ".") != c.path || !strings.Contains(faults[0].Message, c.want) {
+			t.Errorf("%s %s: %v", c.plugin, c.config, faults)
+		}
+	}
+}
+
+// TestModes: the settings know every mode that there is.
+func TestModes(t *testing.T) {
+	spec, _ := Catalog(Given{}).Lookup("session-permission")
+	var want []string
+	for _, m := range permission.Modes() {
+		want = append(want, string(m))
+	}
+	for _, f := range spec.Settings.Fields() {
+		if f.Path == "mode" && !slices.Equal(f.Enum, want) {
+			t.Errorf("the settings have the modes %q, the policy %q", f.Enum, want)
+		}
+	}
+}
+
+// TestSettingsReach: what settings say is what the plugins are made with.
+func TestSettingsReach(t *testing.T) {
+	if got := (fs.Settings{Roots: []string{"/a"}, ReadOnlyRoots: []string{"/b"}, Denied: []string{"/c"}}).Config(); !slices.Equal(got.Roots, []string{"/a"}) || !slices.Equal(got.ReadOnly, []string{"/b"}) || !slices.Equal(got.Denied, []string{"/c"}) {
+		t.Errorf("fs: %+v", got)
+	}
+	if got := (bash.Settings{Dir: "/a", PassEnv: []bash.VariableName{"X"}}).Config(); got.Dir != "/a" || !slices.Equal(got.PassEnv, []string{"X"}) {
+		t.Errorf("bash: %+v", got)
+	}
+	if got := (web.Settings{AllowPrivate: true, Proxy: "http://p", FetchProvider: "f", SearchProvider: "s"}).Config(); got != (web.Config{AllowPrivate: true, Proxy: "http://p", FetchProvider: "f", SearchProvider: "s"}) {
+		t.Errorf("web: %+v", got)
+	}
+	if got := (kv.Settings{Dir: "/a"}).Config(); got != (kv.Config{Dir: "/a"}) {
+		t.Errorf("kv: %+v", got)
+	}
+	if got := (agent.Settings{MaxParallel: 2, Retries: 0, MaxSteps: 3, MaxTokens: 4}).Config(); got.MaxParallel != 2 || got.Retry.Max != -1 || got.MaxSteps != 3 || got.MaxTokens != 4 {
+		t.Errorf("agents: %+v", got)
+	}
+	got, err := (permission.Settings{Mode: "full", Allow: []permission.RuleText{"bash"}, Deny: []permission.RuleText{"mount"}}).Config()
+	if err != nil || got.Mode != permission.Full || len(got.Allow) != 1 || len(got.Deny) != 1 {
+		t.Errorf("permission: %+v, %v", got, err)
 	}
 }
