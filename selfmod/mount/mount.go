@@ -2,7 +2,9 @@
 // the plugin's façade asks for with effects of that fiber, and enters the
 // plugin's functions when the runtime calls them.
 //
-// A [Set] holds the temporary plugins of one session. Each is a [Mount] with an
+// A [Set] holds the temporary plugins of one session, or the plugin files of one place
+// (package files). Each is a [Mount]: a plugin file has its path for an id, and is
+// mounted by whoever opened it; a temporary plugin has an
 // id, dyn-1, dyn-2, …, that is never used again, a virtual machine in package
 // sandbox, and a fiber under the group's context. One execution of the plugin's
 // apply is a run; everything that the façade registers belongs to the run in
