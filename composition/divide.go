@@ -88,6 +88,8 @@ func may(catalog loader.Catalog) func(document.Act) error {
 			return nil
 		case a.Row.Group && a.Field == "insert":
 			return nil // what is inserted is asked about by itself
+		case known && spec.Plane == loader.Agent:
+			return fmt.Errorf("a project may not change the row %s, which is for you to set: in your own cordis.yml (in $DSH_HOME), or with --config or --set", a.Row.ID)
 		}
 		return fmt.Errorf("a project may change only what belongs to agents, and the row %s does not; change it in your own cordis.yml (in $DSH_HOME), or with --config or --set", a.Row.ID)
 	}

@@ -66,26 +66,13 @@ func (w warden) read(ctx context.Context, root string, before *snapshot, ask boo
 	if unread != nil {
 		now.notice = unread.Error()
 	}
-	if len(read) == 0 {
-		return now, nil
-	}
 	state, err := w.check(root, read)
 	if err != nil {
 		now.notice = err.Error()
 	}
-	if !w.all && !state.Complete() && ask && w.confirm != nil {
-		yes, err := w.confirm(ctx, state)
-		if err != nil {
-			return nil, fmt.Errorf("ask about project %s: %w", plain.Visible(root), err)
-		}
-		if yes && w.store != nil {
-			if err := w.store.Trust(ctx, root, read); err != nil {
-				return nil, fmt.Errorf("trust project %s: %w", plain.Visible(root), err)
-			}
-			state, err = w.check(root, read)
-			if err != nil {
-				now.notice = err.Error()
-			}
+	if ask && w.confirm != nil && !w.all && w.store != nil && !state.Complete() {
+		if state, err = w.ask(ctx, state, read); err != nil {
+			return nil, err
 		}
 	}
 	for _, f := range read {
@@ -96,10 +83,32 @@ func (w warden) read(ctx context.Context, root string, before *snapshot, ask boo
 			now.files[f.Path] = old
 		}
 	}
+	if unread != nil && before != nil { // what could not be read has not gone
+		for name, text := range before.files {
+			if _, ok := now.files[name]; !ok && !slices.ContainsFunc(read, func(f trust.File) bool { return f.Path == name }) {
+				now.files[name] = text
+			}
+		}
+	}
 	if !w.all && now.notice == "" {
 		now.notice = state.Notice()
 	}
 	return now, nil
+}
+
+// ask asks the person, and trusts the files where they say yes.
+func (w warden) ask(ctx context.Context, s trust.State, read []trust.File) (trust.State, error) {
+	yes, err := w.confirm(ctx, s)
+	if err != nil {
+		return s, fmt.Errorf("ask about project %s: %w", plain.Visible(s.Root), err)
+	}
+	if !yes {
+		return s, nil
+	}
+	if err := w.store.Trust(ctx, s.Root, read); err != nil {
+		return s, fmt.Errorf("trust project %s: %w", plain.Visible(s.Root), err)
+	}
+	return w.store.Check(s.Root, read)
 }
 
 func (s *snapshot) file(name string) ([]byte, bool) {

@@ -168,3 +168,20 @@ func TestWrote(t *testing.T) {
 		t.Errorf("%q; told: %q", got, r.told)
 	}
 }
+
+// TestUnreadable: a project's file that cannot be read now has not gone.
+func TestUnreadable(t *testing.T) {
+	r := newRig(t)
+	r.o.TrustProject = true
+	r.inProject("plugins/ours.js", says("ours", "one"))
+	r.must(r.start())
+	p, err := r.Place(r.ctx(), r.project)
+	r.must(err)
+	r.must(os.Remove(r.path("plugins/ours.js")))
+	r.must(os.Symlink("/etc/hostname", r.path("plugins/ours.js"))) // it leads out
+	r.must(r.Reload(r.ctx()))
+	if got := r.answer(p.Scope(), "ours"); got != "one" {
+		t.Error(got)
+	}
+	r.want("ours.js")
+}
