@@ -342,3 +342,22 @@ func TestInput(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestConfirm: only yes is yes, and what is shown steers no terminal.
+func TestConfirm(t *testing.T) {
+	for _, tt := range []struct {
+		typed string
+		want  bool
+	}{{"y\n", true}, {" Yes \n", true}, {"n\n", false}, {"\n", false}, {"yes please\n", false}, {"", false}} {
+		t.Run(strings.TrimSpace(tt.typed), func(t *testing.T) {
+			p, out := person(t, tt.typed)
+			got, err := p.Confirm(t.Context(), "new: x.js\n+ a\x1b[2Jb\n", "Trust it?")
+			if err != nil || got != tt.want {
+				t.Errorf("%t, %v", got, err)
+			}
+			if text := out.String(); !strings.Contains(text, "new: x.js") || !strings.Contains(text, "Trust it? [y]es, [n]o") || strings.Contains(text, "\x1b[2J") {
+				t.Errorf("shown: %q", text)
+			}
+		})
+	}
+}
