@@ -143,7 +143,7 @@ type owner struct {
 
 func ownerOf(c *cordis.Context) owner {
 	if m, ok := tool.MountOf(c); ok {
-		return owner{m.ID, fmt.Sprintf("temporary Plugin %s (%s)", plain.Name(m.ID), plain.Name(m.Plugin))}
+		return owner{m.ID, m.Who()}
 	}
 	name := plain.Name(c.Fiber().Name())
 	return owner{name, "plugin " + name}

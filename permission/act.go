@@ -110,7 +110,7 @@ func call(ctx context.Context, exec *tool.Exec) *act {
 	case m == nil:
 	case m.Mount != nil:
 		a.hash = m.Mount.Source
-		a.summary = fmt.Sprintf("call the tool %s of the temporary plugin %s", plain.Name(exec.Name), who(m.Mount))
+		a.summary = fmt.Sprintf("call the tool %s of the %s %s", plain.Name(exec.Name), sort(m.Mount), who(m.Mount))
 	case exec.Name == mountTool:
 		var args struct {
 			Code string `json:"code"`
@@ -122,6 +122,14 @@ func call(ctx context.Context, exec *tool.Exec) *act {
 		a.summary = fmt.Sprintf("mount a temporary plugin of %d bytes of code", len(args.Code))
 	}
 	return a
+}
+
+// sort says what kind of plugin it is.
+func sort(m *tool.Mount) string {
+	if m.File {
+		return "plugin file"
+	}
+	return "temporary plugin"
 }
 
 // who names a mount.
