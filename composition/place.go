@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/loader"
 	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/tool"
@@ -45,6 +46,10 @@ func (c *Composition) Place(ctx context.Context, cwd string) (*Place, error) {
 		return p, err
 	}
 	if p.space = c.spaces[root]; p.space != nil {
+		return p, nil
+	}
+	if len(c.spaces) >= limits.CompositionProjects {
+		c.tell(fmt.Sprintf("project %s is left out: %d projects are mounted, which is the limit; end the sessions of others and start again", plain.Visible(root), limits.CompositionProjects))
 		return p, nil
 	}
 	s := &space{c: c, root: root}

@@ -445,6 +445,8 @@ const (
 
 // Composition of documents.
 const (
+	CompositionProjects = 200 // mounted in a process; further ones are left out
+
 	WroteReload = 20 * time.Second // what an agent wrote and a person allowed is taken over within it, or by the next reload
 )
 

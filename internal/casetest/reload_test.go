@@ -153,6 +153,53 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadTakesOver: a plugin file takes the names of a mount over: no call finds the
+// tool missing or doubled, the running one ends where it began, and the mount is gone.
+func TestReloadTakesOver(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h := newHome(t)
+	c := h.start(ctx, "--services", "none")
+	code, err := json.Marshal(map[string]string{"code": strings.Replace(greeter("greet", "mounted"), "export default", "return", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := h.call(ctx, c, "cordis_mount", string(code)); a.IsError {
+		t.Fatal(a.Text)
+	}
+	slow, err := c.Call("greet", json.RawMessage(`{"wait": 1500}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.save("plugins/greet.js", greeter("greet", "kept"))
+	until(t, "the file", func() bool {
+		tools, err := c.Tools(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(slices.DeleteFunc(tools, func(s string) bool { return s != "greet" })); n != 1 {
+			t.Fatalf("there are %d of it", n)
+		}
+		a := h.call(ctx, c, "greet", `{}`)
+		if a.IsError {
+			t.Fatalf("there was a moment without it: %s", a.Text)
+		}
+		return a.Text == "kept"
+	})
+	if a, err := slow(ctx); err != nil || a.Text != "mounted" {
+		t.Errorf("the running call did not end where it began: %q, %v", a.Text, err)
+	}
+	if a := h.call(ctx, c, "cordis_inspect", `{"what": "temporary", "name": "dyn-1"}`); !a.IsError || !strings.Contains(a.Text, "greet.js") {
+		t.Errorf("inspect does not say what became of the mount: %s", a.Text)
+	}
+	if a := h.call(ctx, c, "cordis_unmount", `{"id": "dyn-1"}`); !a.IsError {
+		t.Errorf("the mount was still there: %s", a.Text)
+	}
+	if err := c.Close(closeWithin); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestReloadToolset: an edit that disables the toolset ends every mount, and one that
 // enables it again mounts nothing.
 func TestReloadToolset(t *testing.T) {
