@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsh-go/dsh/cordis"
 	"github.com/dsh-go/dsh/internal/casetest"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/loader"
 	"github.com/dsh-go/dsh/loader/document"
 	"github.com/dsh-go/dsh/selfmod/sandbox"
@@ -364,4 +365,21 @@ func TestPlaceFaulty(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlaceLimit: the projects of a process are bounded, and what is beyond is told.
+func TestPlaceLimit(t *testing.T) {
+	r := newRig(t)
+	r.must(r.start())
+	dir := t.TempDir()
+	for i := range limits.CompositionProjects + 1 {
+		place := filepath.Join(dir, fmt.Sprint(i))
+		r.must(os.Mkdir(place, 0o700))
+		p, err := r.Place(r.ctx(), place)
+		r.must(err)
+		if got := p.Scope() != nil; got != (i < limits.CompositionProjects) {
+			t.Fatalf("project %d: mounted %t", i, got)
+		}
+	}
+	r.want("200 projects are mounted, which is the limit")
 }
