@@ -80,7 +80,7 @@ func (r *Reading) files(rows []document.Row, snap *snapshot) {
 		r.files(row.Children, snap)
 		if isFile(row.Name) {
 			if err := snap.there(row); err != nil {
-				r.Faults = append(r.Faults, at(row, err.Error(), "name").Fault)
+				r.Faults = append(r.Faults, document.FieldFault(row, []string{"name"}, err.Error()))
 			}
 		}
 	}

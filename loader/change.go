@@ -139,7 +139,7 @@ func (c *Change) compare(wants []wanted) error {
 func (c *Change) entry(w wanted, had *entry) (*entry, error) {
 	e := &entry{row: w}
 	if w.twice {
-		return e, nameFault(w.Row, "id", fmt.Sprintf("there is another row with the id %s; an id names one row", w.ID))
+		return e, document.Faults{document.FieldFault(w.Row, []string{"id"}, fmt.Sprintf("there is another row with the id %s; an id names one row", w.ID))}
 	}
 	if w.off {
 		if had != nil && c.holds(had) {

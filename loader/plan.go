@@ -91,31 +91,51 @@ func (t *Tree) check(w wanted) (spec Spec, config any, err error) {
 		}
 		return spec, nil, err
 	}
-	spec, ok := t.o.Catalog.Lookup(w.Name)
+	spec, config, wrong := Check(w.Row, t.o.Catalog)
+	if len(wrong) == 0 {
+		return spec, config, nil
+	}
+	faults := make(document.Faults, len(wrong))
+	for i, p := range wrong {
+		faults[i] = p.Fault
+	}
+	return spec, nil, faults
+}
+
+// Problem is a fault of a row, with the way from the row to what it is about.
+type Problem struct {
+	document.Fault
+	Path []string
+}
+
+// Check says everything that is wrong with the row of a Go plugin before anything of it
+// runs, and gives the plugin's Spec and its config, for Spec.New.
+func Check(r document.Row, c Catalog) (spec Spec, config any, wrong []Problem) {
+	problem := func(message string, path ...string) {
+		wrong = append(wrong, Problem{document.FieldFault(r, path, message), path})
+	}
+	spec, ok := c.Lookup(r.Name)
 	if !ok {
-		text := fmt.Sprintf("there is no plugin %q", plain.Line(w.Name, limits.Name))
-		if near := plain.Nearest(w.Name, t.o.Catalog.Names()); near != "" {
+		text := fmt.Sprintf("there is no plugin %q", plain.Line(r.Name, limits.Name))
+		if near := plain.Nearest(r.Name, c.Names()); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		} else {
 			text += `; a plugin file is named "./file.js"`
 		}
-		return spec, nil, nameFault(w.Row, "name", text)
+		problem(text, "name")
+		return spec, nil, wrong
 	}
 	if spec.Settings == nil {
-		if !w.Config.IsNull() {
-			err = document.ConfigFault(w.Row, nil, fmt.Sprintf("plugin %s takes no config", spec.Name))
+		if !r.Config.IsNull() {
+			problem(fmt.Sprintf("plugin %s takes no config", spec.Name), "config")
 		}
-		return spec, nil, err
+		return spec, nil, wrong
 	}
-	config, wrong := spec.Settings.CheckFrom(w.Config, SourceOf(w.Row))
-	if len(wrong) > 0 {
-		faults := make(document.Faults, len(wrong))
-		for i, f := range wrong {
-			faults[i] = document.ConfigFault(w.Row, f.Path, f.Message)
-		}
-		return spec, nil, faults
+	config, faults := spec.Settings.CheckFrom(r.Config, SourceOf(r))
+	for _, f := range faults {
+		problem(f.Message, append([]string{"config"}, f.Path...)...)
 	}
-	return spec, config, nil
+	return spec, config, wrong
 }
 
 // SourceOf tells which document says the values of a row's config.
@@ -127,14 +147,4 @@ func SourceOf(r document.Row) func(path ...string) settings.Source {
 		}
 		return settings.Source{Dir: at.Layer.Dir, Project: at.Layer.Kind == document.Project}
 	}
-}
-
-// nameFault is a fault of a row's name or id.
-func nameFault(r document.Row, field, message string) error {
-	at := r.At(field)
-	f := document.Fault{Line: at.Line, Column: at.Column, Row: r.ID, Message: message}
-	if at.Layer != nil {
-		f.File = at.Layer.Name
-	}
-	return document.Faults{f}
 }

@@ -158,10 +158,16 @@ func (r Row) Explain(path ...string) []Origin {
 // ConfigFault is a fault of the row's config, with its place. path is the way from
 // the config to the value. It is also for values that are missing.
 func ConfigFault(r Row, path []string, message string) Fault {
+	return FieldFault(r, append([]string{"config"}, path...), message)
+}
+
+// FieldFault is a fault of a field of the row, or of what is below it; path is the way
+// from the row, as for At.
+func FieldFault(r Row, path []string, message string) Fault {
 	if r.origin == nil {
 		return Fault{File: "?", Line: 1, Column: 1, Row: r.ID, Message: message}
 	}
-	n, _ := r.origin.nearest(append([]string{"config"}, path...))
+	n, _ := r.origin.nearest(path)
 	f := faultAt(n.In, n.Start, message)
 	f.Row = r.ID
 	return f
