@@ -1,6 +1,7 @@
 package cordis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -247,7 +248,7 @@ func (f *Fiber) drain() bool {
 	}
 	now := time.Now()
 	if f.drainBy.IsZero() {
-		f.drainBy = now.Add(r.drainLimit)
+		f.drainBy = now.Add(cmp.Or(f.ctx.drain, r.drainLimit))
 	}
 	limits := make([]time.Time, len(frames))
 	r.mu.Unlock()

@@ -99,6 +99,29 @@ func TestDrainAbandons(t *testing.T) {
 	})
 }
 
+// What is mounted on a context of Drain has that limit, and so has what is below.
+func TestDrainOfAContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := world(t, WithDrainLimit(time.Second))
+		for name, c := range map[string]struct {
+			on   *Context
+			want time.Duration
+		}{"runtime": {root, time.Second}, "longer": {root.Drain(time.Minute), time.Minute}, "back": {root.Drain(time.Minute).Drain(0), time.Second}} {
+			var child *Fiber
+			parent := mount(t, c.on, plugin(name, func(c *Context) error {
+				child = must(c.Mount(plugin("child", nil), nil))
+				return child.Await(c.Context())
+			}), nil)
+			_, done, _ := child.Enter(context.Background(), "endless")
+			began := time.Now()
+			_, err := parent.Dispose(context.Background())
+			wantErr(t, err, ErrAbandoned)
+			wantEqual(t, time.Since(began), c.want)
+			done()
+		}
+	})
+}
+
 func TestReceiptCountsDescendants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := world(t, WithDrainLimit(time.Second))

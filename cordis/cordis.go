@@ -95,9 +95,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Sentinel errors; compare with errors.Is.
@@ -154,44 +154,6 @@ func (e *InactiveError) Error() string {
 // Is makes errors.Is(err, ErrInactive) true.
 func (e *InactiveError) Is(target error) bool { return target == ErrInactive }
 
-// PanicError is a panic of a plugin's code.
-type PanicError struct {
-	Value any
-	Stack []byte // where it happened
-}
-
-// Error gives the panic's value; the stack is for logs.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap gives the panic's value if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// guard runs user code and turns a panic into an error.
-func guard(fn func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{v, debug.Stack()}
-		}
-	}()
-	return fn()
-}
-
-// taggedError is a message of its own that matches a sentinel.
-type taggedError struct {
-	text string
-	is   error
-}
-
-func tagged(is error, format string, args ...any) error {
-	return &taggedError{fmt.Sprintf(format, args...), is}
-}
-
-func (e *taggedError) Error() string { return e.text }
-func (e *taggedError) Unwrap() error { return e.is }
-
 // Context is a view of the runtime: the fiber that owns what is registered
 // through it, and the realms, interceptions and plain values that were laid on
 // it. Contexts are immutable and cheap; deriving one makes no fiber, and there
@@ -201,6 +163,7 @@ type Context struct {
 	isolations *isolation
 	layers     *layer
 	values     *value
+	drain      time.Duration // 0: the runtime's
 }
 
 // isolation, layer and value are chains, nearest first. An isolation without a
@@ -273,6 +236,15 @@ func (c *Context) WithValue(key, val any) *Context {
 	d := *c
 	d.values = &value{key, val, c.values}
 	return &d
+}
+
+// Drain derives a context: fibers that are mounted on it, and below, have running
+// calls without a nearer deadline end within d when they unload, whatever the limit of
+// the runtime is. Values below 1 ns stand for that.
+func (c *Context) Drain(d time.Duration) *Context {
+	next := *c
+	next.drain = max(0, d)
+	return &next
 }
 
 // Value gives the nearest value of key, or nil.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -259,3 +260,41 @@ func printable(s string) string {
 		return r
 	}, s)
 }
+
+// PanicError is a panic of a plugin's code.
+type PanicError struct {
+	Value any
+	Stack []byte // where it happened
+}
+
+// Error gives the panic's value; the stack is for logs.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap gives the panic's value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// guard runs user code and turns a panic into an error.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{v, debug.Stack()}
+		}
+	}()
+	return fn()
+}
+
+// taggedError is a message of its own that matches a sentinel.
+type taggedError struct {
+	text string
+	is   error
+}
+
+func tagged(is error, format string, args ...any) error {
+	return &taggedError{fmt.Sprintf(format, args...), is}
+}
+
+func (e *taggedError) Error() string { return e.text }
+func (e *taggedError) Unwrap() error { return e.is }

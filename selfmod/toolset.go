@@ -49,8 +49,9 @@ func NewMemory() *mount.Memory { return mount.NewMemory() }
 // drainGrace is what a drained call gets beyond its limit to hand its error over.
 const drainGrace = 500 * time.Millisecond
 
-// DrainLimit is what the runtime of the toolset should wait for running calls
-// when it unloads a plugin: as long as a call may take by itself, and a little.
+// DrainLimit is what the toolset waits for running calls when it unloads a temporary
+// plugin: as long as a call may take by itself, and a little. The runtime of who calls
+// them should wait as long.
 func (c Config) DrainLimit() time.Duration {
 	return cmp.Or(c.CallTimeout, limits.CallTimeout) + drainGrace
 }
@@ -123,7 +124,7 @@ func (t *toolset) startGroup() error {
 		})
 		return err
 	}}
-	f, err := t.ctx.Mount(group, nil)
+	f, err := t.ctx.Drain(t.cfg.DrainLimit()).Mount(group, nil)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", GroupName, err)
 	}
