@@ -2,6 +2,7 @@ package composition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // testCatalog has a few plugins of both planes.
-type testCatalog struct{ broken bool }
+type testCatalog struct{}
 
 func (testCatalog) Names() []string { return []string{"crew", "helper", "secret", "timer", "tools"} }
 
@@ -229,9 +230,7 @@ func TestStartRefused(t *testing.T) {
 }
 
 func asFaults(err error, to *document.Faults) bool {
-	f, ok := err.(document.Faults) //nolint:errorlint // it is returned as it is
-	*to = f
-	return ok
+	return errors.As(err, to)
 }
 
 // TestPlace: a project is mounted once, in a scope and a realm of its own, and its

@@ -119,7 +119,7 @@ func TestGuardsFollow(t *testing.T) {
 	if during != "read" {
 		t.Errorf("while it unwound there were %q", during)
 	}
-	svc = must(w.root.Provide("svc", 2))
+	must(w.root.Provide("svc", 2))
 	if err := w.tree.Settle(w.ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,6 @@ type shop struct {
 	log   []string
 	files map[string]string // path to code: options as JSON
 	hang  chan struct{}
-	taken []string // what files were told to be retired
 	begun chan string
 }
 

@@ -77,7 +77,7 @@ func Read(root string) ([]File, error) {
 	defer base.Close() //nolint:errcheck // a folder that was only read
 	r := &reader{}
 	if info, err := base.Lstat(agentName); err == nil {
-		r.file(base, agentName, agentName, info)
+		_ = r.file(base, agentName, agentName, info) // there is room for the first
 	}
 	r.folder(base)
 	slices.SortFunc(r.files, func(a, b File) int { return compareText(a.Path, b.Path) })

@@ -134,7 +134,7 @@ func (v *values) variable(n *yaml.Node, at int, inside string) (string, bool) {
 		v.fault(n, at, `"${%s}" is not known; a variable is ${env:NAME} or ${env:NAME:-default}, and a literal "${" is written as "$${"`, plain.Line(inside, limits.Name))
 		return "", false
 	}
-	name, hasDefault, value := m[1], m[2] != "", ""
+	name, hasDefault := m[1], m[2] != ""
 	if owner, ok := n.In.Owner.(*Layer); ok && owner.Kind == Project && v.secret(name) {
 		v.fault(n, at, "a project may not read %s: it looks like a credential; set the value in your own cordis.yml", plain.Line(name, limits.Name))
 		return "", false

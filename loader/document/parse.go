@@ -31,7 +31,7 @@ func Read(path string, kind Kind) (Layer, error) {
 	if err != nil {
 		return l, fmt.Errorf("read document: %w", err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	if info.Size() > limits.DocumentBytes {
 		return l, tooLong(path, info.Size())
 	}

@@ -54,7 +54,7 @@ func (c *checker) check(n *node, v lossless.Value, path []string) lossless.Value
 
 // wants says what a value of another type should be; "" for one that fits.
 func (n *node) wants(v lossless.Value) string {
-	ok := false
+	var ok bool
 	switch n.kind {
 	case reflect.Bool:
 		ok = v.Kind() == lossless.Bool

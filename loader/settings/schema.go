@@ -39,7 +39,7 @@ type schemaNode struct {
 func (n *node) schema() *schemaNode {
 	s := &schemaNode{Description: n.doc, Enum: n.enum}
 	if n.fallback != nil {
-		s.Default = json.RawMessage(n.fallback.Encode())
+		s.Default = n.fallback.Encode()
 	}
 	switch n.kind {
 	case reflect.Bool:

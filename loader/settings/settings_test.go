@@ -23,7 +23,7 @@ type sample struct {
 	Vars   map[string]string `json:"vars" doc:"Variables."`
 	Inner  inner             `json:"inner" doc:"Inside."`
 	Many   []inner           `json:"many" doc:"Several."`
-	hidden int
+	hidden int               //nolint:unused // it is no option
 }
 
 func check(t *testing.T, config string) (any, []string) {

@@ -142,7 +142,7 @@ func (w *Watcher) Close() error {
 // run is the one goroutine that knows what is watched and what has changed.
 func (w *Watcher) run(ctx context.Context) {
 	defer close(w.ended)
-	defer w.notify.Close()
+	defer w.notify.Close() //nolint:errcheck // nobody can be told, and the end is the same
 	called := make(chan struct{}, 1)
 	calling, due := false, false
 	timer := time.NewTimer(time.Hour)
@@ -170,7 +170,7 @@ func (w *Watcher) run(ctx context.Context) {
 			if w.event(e) {
 				later()
 			}
-		case <-w.notify.Errors:
+		case <-w.notify.Errors: //nolint:errcheck // which one makes no difference
 			// Events are lost, or something else happened that hides what did.
 			w.all, w.stale = true, true
 			later()

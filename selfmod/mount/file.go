@@ -213,7 +213,7 @@ func (m *Mount) applyFile(c *cordis.Context, config any) error {
 	}
 	text, _ := config.(lossless.Text)
 	m.mu.Lock()
-	m.config = json.RawMessage(text)
+	m.config = text
 	m.mu.Unlock()
 	return m.apply(m.marked(c), nil)
 }
