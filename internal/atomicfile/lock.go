@@ -11,6 +11,9 @@ import (
 // ErrLocked says that somebody else held a lock for longer than the wait.
 var ErrLocked = errors.New("another process holds the lock")
 
+// ErrHeld says that somebody else has a lock now.
+var ErrHeld = errors.New("held")
+
 // pauseMax is the longest pause between two tries: the system tells nobody when a lock
 // becomes free, but for who would wait for it without an end.
 const pauseMax = 50 * time.Millisecond
@@ -27,11 +30,11 @@ func Lock(ctx context.Context, path string, wait time.Duration) (release func(),
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, ErrLocked)
 	defer cancel()
-	err = tryLock(f)
-	for pause := time.Millisecond; errors.Is(err, errHeld); pause = min(2*pause, pauseMax) {
+	err = TryLock(f)
+	for pause := time.Millisecond; errors.Is(err, ErrHeld); pause = min(2*pause, pauseMax) {
 		select {
 		case <-time.After(pause):
-			err = tryLock(f)
+			err = TryLock(f)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}

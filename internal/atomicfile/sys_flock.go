@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// errHeld says that somebody else has the lock.
-var errHeld = errors.New("held")
-
-// tryLock takes a flock, which another open file, of this process too, may hold.
-func tryLock(f *os.File) error {
+// TryLock takes a lock of the open file (a flock), which another open file, of this process too, may hold: then the
+// error is ErrHeld. It ends with the file. Where the system has no such locks the
+// error is errors.ErrUnsupported.
+func TryLock(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -30,7 +29,7 @@ func tryLock(f *os.File) error {
 	case err != nil:
 		return err
 	case errors.Is(locked, syscall.EWOULDBLOCK):
-		return errHeld
+		return ErrHeld
 	}
 	return locked
 }

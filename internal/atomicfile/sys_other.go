@@ -7,7 +7,5 @@ import (
 	"os"
 )
 
-// errHeld says that somebody else has the lock.
-var errHeld = errors.New("held")
-
-func tryLock(*os.File) error { return errors.ErrUnsupported }
+// TryLock is not possible here.
+func TryLock(*os.File) error { return errors.ErrUnsupported }

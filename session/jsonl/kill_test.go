@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/session"
 	"github.com/dsh-go/dsh/session/message"
 	"github.com/dsh-go/dsh/session/sessiontest"
@@ -200,7 +201,7 @@ func TestLockOfTheDead(t *testing.T) {
 	must(t, dead.Run())
 	f, err := os.OpenFile(s.Root()+"/one/"+lockName, os.O_RDWR, 0)
 	must(t, err)
-	must(t, tryLock(f))
+	must(t, atomicfile.TryLock(f))
 	for _, opens := range []bool{false, true} {
 		pid := os.Getpid()
 		if opens {

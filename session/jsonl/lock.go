@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dsh-go/dsh/internal/atomicfile"
 	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/lossless"
 	"github.com/dsh-go/dsh/session"
@@ -36,18 +37,20 @@ func acquire(dir, id string, create bool) (*lock, error) {
 		return nil, explain(missing(id, err))
 	}
 	held := &session.LockedError{ID: id}
-	err = tryLock(f)
-	for begun, pause := time.Now(), time.Millisecond; errors.Is(err, errHeld); pause *= 2 {
+	err = atomicfile.TryLock(f)
+	for begun, pause := time.Now(), time.Millisecond; errors.Is(err, atomicfile.ErrHeld); pause *= 2 {
 		held.PID, held.Since = owner(f)
 		if !gone(held.PID) || time.Since(begun) > limits.SessionFree {
 			break
 		}
 		time.Sleep(pause)
-		err = tryLock(f)
+		err = atomicfile.TryLock(f)
 	}
 	switch {
-	case errors.Is(err, errHeld):
+	case errors.Is(err, atomicfile.ErrHeld):
 		return nil, errors.Join(held, f.Close())
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, errors.Join(fmt.Errorf("lock session %s: one writer at a time cannot be promised on this system: %w", id, err), f.Close())
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock session %s: %w", id, err), f.Close())
 	}
@@ -110,7 +113,7 @@ func holder(dir, id string) *session.LockedError {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	held := &session.LockedError{ID: id}
-	if held.PID, held.Since = owner(f); held.PID == 0 || !errors.Is(tryLock(f), errHeld) {
+	if held.PID, held.Since = owner(f); held.PID == 0 || !errors.Is(atomicfile.TryLock(f), atomicfile.ErrHeld) {
 		return nil
 	}
 	return held
