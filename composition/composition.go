@@ -64,6 +64,7 @@ type Composition struct {
 	known   []*space // that rows are told of
 	notices []string // what is wrong now, for inspect
 	closed  bool
+	loaded  []string // see Loads
 }
 
 // Start mounts the rows of the host. Rows that cannot be mounted are told and left
@@ -89,7 +90,7 @@ func Start(ctx context.Context, root *cordis.Context, o Options) (*Composition, 
 		return nil, faults
 	}
 	docs.noteFiles(whole)
-	c.docs = docs
+	c.count(docs)
 	if err := c.provide(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/dsh-go/dsh/loader/document"
 )
@@ -34,6 +36,7 @@ type documents struct {
 	faults       document.Faults // of documents that a person named
 	folders      []string        // that are to be watched for them
 	deep         []string        // likewise, with all below
+	loaded       []string        // what of them is loaded: files and folders, links resolved
 }
 
 // read reads the documents. What is missing in Home is no fault; a file of --config is.
@@ -111,6 +114,7 @@ func droppedNames(plugins string) (names []string) {
 // file reads and adds a file.
 func (d *documents) file(to *[]*document.Document, name string, kind document.Kind) error {
 	d.folders = append(d.folders, filepath.Dir(name))
+	d.loads(name)
 	layer, err := document.Read(name, kind)
 	var fault document.Fault
 	switch {
@@ -149,6 +153,7 @@ func (d *documents) noteFiles(c *document.Composition) {
 	for _, l := range c.Included {
 		if l.Kind != document.Project {
 			d.folders = append(d.folders, l.Dir)
+			d.loads(l.Name)
 		}
 	}
 	var walk func([]document.Row)
@@ -159,6 +164,7 @@ func (d *documents) noteFiles(c *document.Composition) {
 				continue
 			}
 			path := fileOf(r)
+			d.loads(path)
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
 				d.deep = append(d.deep, path)
 			}
@@ -166,6 +172,41 @@ func (d *documents) noteFiles(c *document.Composition) {
 		}
 	}
 	walk(c.Rows)
+}
+
+// loads notes a document or a plugin file that no project has.
+func (d *documents) loads(name string) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return // what has no path cannot be read either
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil { // it is not there yet
+		real = abs
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+			real = filepath.Join(dir, filepath.Base(abs))
+		}
+	}
+	d.loaded = append(d.loaded, real)
+}
+
+// Loads says whether a file, absolute with links resolved, is one of the documents and
+// plugin files that are not a project's, as they were read last. They are not asked
+// about when they change, so whoever lets a model change one has to ask before.
+func (c *Composition) Loads(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.loaded, func(l string) bool {
+		return name == l || strings.HasPrefix(name, l+string(filepath.Separator))
+	})
+}
+
+// count takes documents over.
+func (c *Composition) count(d documents) {
+	c.docs = d
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loaded = d.loaded
 }
 
 // fileOf is the path of a row's plugin file.

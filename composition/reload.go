@@ -170,7 +170,7 @@ func (c *Composition) transact(ctx context.Context) (done []string, err error) {
 		}
 		done = append(done, changes(report)...)
 	}
-	c.docs = p.docs
+	c.count(p.docs)
 	for s, snap := range p.snaps {
 		s.snap = snap
 		c.note(s, snap.notice)

@@ -185,3 +185,33 @@ func TestUnreadable(t *testing.T) {
 	}
 	r.want("ours.js")
 }
+
+// TestLoads: the documents of --config and the plugin files that they name are known to
+// the policy, by whatever name, also after an edit; what lies beside them is not.
+func TestLoads(t *testing.T) {
+	r := newRig(t)
+	dev := filepath.Join(r.project, "dev.yml")
+	r.write(dev, "- name: ./more.js\n- {id: part, name: include, config: {path: part.yml}}\n")
+	r.write(filepath.Join(r.project, "part.yml"), "- name: ./lib\n")
+	r.write(filepath.Join(r.project, "more.js"), says("more", "hello"))
+	r.write(filepath.Join(r.project, "lib", "index.js"), says("lib", "hello"))
+	link := filepath.Join(r.project, "link.yml")
+	r.must(os.Symlink(dev, link))
+	r.o.Sources.Config = []string{link}
+	r.must(r.start())
+	want := func(want bool, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if r.Loads(filepath.Join(r.project, name)) != want {
+				t.Errorf("%s: not %t", name, want)
+			}
+		}
+	}
+	want(true, "dev.yml", "more.js", "part.yml", "lib/index.js", "lib/new.js")
+	want(false, "other.js", "library.js", "new.js")
+	r.write(filepath.Join(r.project, "new.js"), says("new", "hello"))
+	r.write(dev, "- name: ./new.js\n")
+	r.must(r.Reload(r.ctx()))
+	want(true, "dev.yml", "new.js")
+	want(false, "more.js", "part.yml")
+}

@@ -19,7 +19,7 @@ import (
 func (p *Policy) Approve(ctx context.Context, exec *tool.Exec, reason string) (tool.ApprovalOutcome, error) {
 	var a *act
 	if payload, ok := service.IntentOf(ctx); ok {
-		a = intent(ctx, payload)
+		a = p.intent(ctx, payload)
 	} else {
 		a = call(ctx, exec)
 	}

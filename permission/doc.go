@@ -46,7 +46,8 @@
 //
 // A change of a project's .dsh folder or agent.cordis.yml ([trust.Protected]) is as
 // good as a mount: the rule mount allows it, one such as edit(.dsh/**) does not, but
-// may deny it. What a person allowed, at the question or by the rule mount, is handed
+// may deny it. So is one of a file that [Config.Loads] names, such as one of --config.
+// What a person allowed, at the question or by the rule mount, is handed
 // to [Config.Trusted] with the very bytes that were written, once they are. To mode full
 // nothing is handed, nor what was too long to be shown whole. For the session only the
 // writing of the same bytes is remembered.

@@ -32,6 +32,21 @@ func (a *act) loads(verb string) {
 	}
 }
 
+// intent makes an act of the payload of an intent, and looks whether it changes what
+// the runtime's own documents load.
+func (p *Policy) intent(ctx context.Context, payload any) *act {
+	a := intent(ctx, payload)
+	if a == nil || a.kind != KindEdit || p.loads == nil || !p.loads(a.path) {
+		return a
+	}
+	verb, _, _ := strings.Cut(a.summary, " ")
+	a.loads(verb)
+	if w, ok := payload.(fs.Write); ok {
+		a.hash = bytesHash(a.hash, w.Content)
+	}
+	return a
+}
+
 // holdsLoaded looks whether a folder that goes with everything in it is a project.
 // Projects further below are not looked for: nothing is loaded by removing them.
 func (a *act) holdsLoaded() {

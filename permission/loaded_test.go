@@ -184,3 +184,20 @@ func TestLoadedDenied(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestLoadedElsewhere: a file that the documents of a person load is as one in .dsh.
+func TestLoadedElsewhere(t *testing.T) {
+	var dir string
+	r := newRig(t, permission.Config{Loads: func(path string) bool { return path == filepath.Join(dir, "dev.yml") }})
+	dir = r.dir
+	r.bind(permission.Binding{Mode: permission.AutoEdit}, false)
+	if res := r.act("write", "dev.yml"); !res.IsError {
+		t.Errorf("not asked: %s", selfmodtest.Text(res))
+	}
+	if q := r.asked(); len(q) != 1 || q[0].Kind != permission.KindMount {
+		t.Errorf("asked %+v", q)
+	}
+	if res := r.act("write", "other.yml"); res.IsError || len(r.asked()) > 0 {
+		t.Errorf("another file: %s", selfmodtest.Text(res))
+	}
+}

@@ -36,6 +36,9 @@ type Config struct {
 	// on, with the values of the write's context but not its end: whoever implements it
 	// bounds itself. Never for what mode full allowed. Nil: nothing is trusted.
 	Trusted func(ctx context.Context, path string, before *string, content string)
+	// Loads says of more files, absolute with links resolved, that plugins are loaded from
+	// them, so that a change is as good as a mount. It must not block. Nil: of none.
+	Loads func(path string) bool
 }
 
 // Binding is the policy of one scope, a session's.
@@ -59,6 +62,7 @@ type Policy struct {
 	registry *tool.Registry
 	config   *binding
 	trusted  func(ctx context.Context, path string, before *string, content string)
+	loads    func(path string) bool
 
 	mu       sync.Mutex
 	bindings map[*tool.Scope]*binding
@@ -98,7 +102,7 @@ func newPolicy(c *cordis.Context, cfg Config) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{c: c, registry: registry, config: config, trusted: cfg.Trusted, bindings: map[*tool.Scope]*binding{}}, nil
+	return &Policy{c: c, registry: registry, config: config, trusted: cfg.Trusted, loads: cfg.Loads, bindings: map[*tool.Scope]*binding{}}, nil
 }
 
 // start registers everything that the policy does.
@@ -132,7 +136,7 @@ func listen[T any](p *Policy, ev *cordis.Waterfall[T, tool.Decision]) error {
 		if err != nil || theirs.Kind == tool.DecisionDeny {
 			return theirs, err
 		}
-		return tool.Stricter(theirs, p.decide(ctx, intent(ctx, payload))), nil
+		return tool.Stricter(theirs, p.decide(ctx, p.intent(ctx, payload))), nil
 	}, cordis.Prepend())
 	return err
 }

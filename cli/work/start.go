@@ -226,6 +226,10 @@ func (w *work) compose(ctx context.Context) (err error) {
 				r.Wrote(ctx, path, before, content)
 			}
 		},
+		Loads: func(path string) bool {
+			r := wrote.Load()
+			return r != nil && r.Loads(path)
+		},
 	}
 	if p := w.desk.person; p != nil {
 		w.given.Questions = p

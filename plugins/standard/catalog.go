@@ -58,6 +58,9 @@ type Given struct {
 	// Trusted is told what a person allowed of changes of what plugins are loaded from;
 	// see [permission.Config].
 	Trusted func(ctx context.Context, path string, before *string, content string)
+	// Loads says which files beside those of projects are loaded; see
+	// [permission.Config].
+	Loads func(path string) bool
 	// Toolset is what of the toolset is no setting: Audit, Console, Memory, Hidden,
 	// Worker. An empty Worker is Program.
 	Toolset selfmod.Config

@@ -85,7 +85,7 @@ var core = []row{
 				return nil, err
 			}
 			cfg.Allow, cfg.Deny = slices.Concat(cfg.Allow, g.Allow), slices.Concat(cfg.Deny, g.Deny)
-			cfg.Trusted = g.Trusted
+			cfg.Trusted, cfg.Loads = g.Trusted, g.Loads
 			return permission.Plugin(cfg), nil
 		}),
 	with(row{name: "prompt", example: "persona: You write and review Go.", doc: "The system prompt, of the sections that plugins contribute.", static: true},
