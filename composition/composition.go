@@ -117,15 +117,16 @@ func Start(ctx context.Context, root *cordis.Context, o Options) (*Composition, 
 	return c, nil
 }
 
-// Close ends the following of files. What is mounted ends with the root context.
-func (c *Composition) Close() error {
+// Close ends the following of files, and waits for a reload that runs until ctx ends.
+// What is mounted ends with the root context.
+func (c *Composition) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	if c.watcher == nil {
 		return nil
 	}
-	return c.watcher.Close()
+	return c.watcher.Close(ctx)
 }
 
 // take waits for the turn; the function gives it back.

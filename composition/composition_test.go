@@ -101,7 +101,7 @@ func (r *rig) start() error {
 	r.root = cordis.New()
 	r.Cleanup(func() {
 		if r.Composition != nil {
-			if err := r.Close(); err != nil {
+			if err := r.Close(context.Background()); err != nil {
 				r.Error(err)
 			}
 		}

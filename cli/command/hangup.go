@@ -8,9 +8,9 @@ import (
 )
 
 // OnHangup calls do when somebody sends SIGHUP, one call after the other, until stop
-// is called or ctx ends; stop waits for the call that runs. A SIGHUP that came because
-// the terminal has gone ends the program as SIGTERM does.
-func OnHangup(ctx context.Context, do func(context.Context)) (stop func()) {
+// is called or ctx ends; stop waits for the call that runs, until its context ends. A
+// SIGHUP that came because the terminal has gone ends the program as SIGTERM does.
+func OnHangup(ctx context.Context, do func(context.Context)) (stop func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	came := make(chan os.Signal, 1) // one that waits stands for all
 	signal.Notify(came, syscall.SIGHUP)
@@ -30,10 +30,13 @@ func OnHangup(ctx context.Context, do func(context.Context)) (stop func()) {
 			do(ctx)
 		}
 	}()
-	return func() {
+	return func(wait context.Context) {
 		signal.Stop(came)
 		cancel()
-		<-done
+		select {
+		case <-done:
+		case <-wait.Done():
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ type Running struct {
 	Root *cordis.Context
 	*composition.Composition
 	messages io.Writer
-	deaf     func() // ends the listening to SIGHUP
+	deaf     func(context.Context) // ends the listening to SIGHUP
 }
 
 // Start starts a runtime of the layers. Its log and what it tells the person go to
@@ -116,7 +116,7 @@ type Running struct {
 // the person named is wrong the error is one of usage. Where it fails, nothing of it
 // goes on.
 func (o *LayerOptions) Start(ctx context.Context, messages io.Writer, drain time.Duration, c composition.Options) (_ *Running, err error) {
-	r := &Running{messages: messages, deaf: func() {}}
+	r := &Running{messages: messages, deaf: func(context.Context) {}}
 	if r.Root, err = runtimeOf(messages, drain); err != nil {
 		return nil, err
 	}
@@ -145,12 +145,16 @@ func (o *LayerOptions) Start(ctx context.Context, messages io.Writer, drain time
 	return r, nil
 }
 
-// Still ends the following of files and signals.
+// graceForReload is what a reload that runs gets of limits.Shutdown to give up.
+const graceForReload = 250 * time.Millisecond
+
+// Still ends the following of files and signals. A reload that goes on is left to the
+// end of the runtime.
 func (r *Running) Still() {
-	r.deaf()
-	if err := r.Close(); err != nil {
-		fmt.Fprintf(r.messages, "dsh: stop following files: %v\n", err)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), graceForReload)
+	defer cancel()
+	r.deaf(ctx)
+	_ = r.Close(ctx) // what hangs is named with the plugins
 }
 
 // Stop ends the runtime.

@@ -251,3 +251,26 @@ func TestReloadKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestShutdownDuringReload: asked to end while a reload waits for a plugin that hangs,
+// the program ends in time.
+func TestShutdownDuringReload(t *testing.T) {
+	for name, hang := range map[string]string{
+		"apply_never_ends": "console.log('inside'); await new Promise(() => {})",
+		"endless_loop":     "console.log('inside'); for (;;) {}",
+		"slow":             "console.log('inside'); await ctx.timeout(3000)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			c := h.start(t.Context())
+			if h.has(t.Context(), c, "greet") {
+				t.Fatal("there is a tool before its file")
+			}
+			h.save("plugins/hang.js", "export const inject = ['timer'];\nexport async function apply(ctx) { "+hang+" }\n")
+			until(t, "the plugin starts", func() bool { return strings.Contains(c.Stderr(), "inside") })
+			if err := c.Close(shutdownWithin); err != nil {
+				t.Errorf("%v; standard error:\n%s", err, c.Stderr())
+			}
+		})
+	}
+}

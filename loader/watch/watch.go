@@ -42,8 +42,10 @@ type Options struct {
 	Deep []string
 	// Changed is called with the paths that changed, sorted, each once; nil means that
 	// everything may have changed. A folder that came or went is among them, and of one
-	// that came what is in it. ctx ends with Close. Calls never overlap; what changes
-	// during one is told by the next. Changed may call Watch, but not Close.
+	// that came what is in it. Calls never overlap; what changes during one is told by
+	// the next. ctx ends with Close, and with the cause ErrNewer where more has changed
+	// and the call has taken limits.WatchSettleMax already: what it is about is old. Then
+	// the next call follows. Changed may call Watch, but not Close.
 	Changed func(ctx context.Context, paths []string)
 }
 
@@ -52,8 +54,8 @@ type Watcher struct {
 	changed func(context.Context, []string)
 	cancel  context.CancelFunc
 	ask     chan request
-	ended   chan struct{} // run has returned
-	close   sync.Once
+	closing <-chan struct{} // Close was called: run takes no more requests
+	ended   chan struct{}   // run has returned
 
 	mu     sync.Mutex
 	failed error // see Err
@@ -69,6 +71,9 @@ type request struct {
 
 // ErrClosed says that a Watcher is closed.
 var ErrClosed = errors.New("the watcher is closed")
+
+// ErrNewer ends a call of Changed whose change is no longer the newest.
+var ErrNewer = errors.New("something has changed since")
 
 // ErrPath says that a path is not absolute.
 var ErrPath = errors.New("the path is not absolute")
@@ -86,12 +91,12 @@ func New(o Options) (*Watcher, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watcher{
 		changed: o.Changed, cancel: cancel,
-		ask: make(chan request), ended: make(chan struct{}),
+		ask: make(chan request), closing: ctx.Done(), ended: make(chan struct{}),
 		tree: tree{notify: notify, watched: map[string]bool{}, pending: map[string]bool{}},
 	}
 	go w.run(ctx)
 	if err := w.Watch(o.Folders, o.Deep); errors.Is(err, ErrPath) {
-		return nil, errors.Join(err, w.Close())
+		return nil, errors.Join(err, w.Close(context.Background()))
 	}
 	return w, nil
 }
@@ -112,7 +117,7 @@ func (w *Watcher) Watch(folders, deep []string) error {
 	select {
 	case w.ask <- r:
 		return <-r.answer
-	case <-w.ended:
+	case <-w.closing:
 		return ErrClosed
 	}
 }
@@ -132,11 +137,16 @@ func (w *Watcher) note(err error) error {
 	return err
 }
 
-// Close ends the watching, and returns when no call runs any more.
-func (w *Watcher) Close() error {
-	w.close.Do(w.cancel)
-	<-w.ended
-	return nil
+// Close ends the watching, and returns when no call runs any more, or when ctx ends,
+// with its cause. A call that still runs then may go on.
+func (w *Watcher) Close(ctx context.Context) error {
+	w.cancel()
+	select {
+	case <-w.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for who is told of changes: %w", context.Cause(ctx))
+	}
 }
 
 // run is the one goroutine that knows what is watched and what has changed.
@@ -145,6 +155,8 @@ func (w *Watcher) run(ctx context.Context) {
 	defer w.notify.Close() //nolint:errcheck // nobody can be told, and the end is the same
 	called := make(chan struct{}, 1)
 	calling, due := false, false
+	var began time.Time // the call that runs
+	outdate := context.CancelCauseFunc(func(error) {})
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	var first time.Time // of the changes that are not told
@@ -179,6 +191,13 @@ func (w *Watcher) run(ctx context.Context) {
 		case <-called:
 			calling = false
 		}
+		if due && calling {
+			if rest := limits.WatchSettleMax - time.Since(began); rest > 0 {
+				timer.Reset(rest) // to look again
+			} else {
+				outdate(ErrNewer)
+			}
+		}
 		if !due || calling {
 			continue
 		}
@@ -187,10 +206,13 @@ func (w *Watcher) run(ctx context.Context) {
 			_ = w.note(w.sync(true))
 		}
 		if paths, some := w.take(); some {
-			calling = true
+			calling, began = true, time.Now()
+			call, end := context.WithCancelCause(ctx)
+			outdate = end
 			go func() {
 				defer func() { called <- struct{}{} }()
-				w.changed(ctx, paths)
+				defer end(nil)
+				w.changed(call, paths)
 			}()
 		}
 	}

@@ -49,7 +49,7 @@ func start(t *testing.T, folders, deep []string) *seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { s.Close(context.Background()) })
 	if err := s.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestDuring(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-in
-	if err := w.Close(); err != nil {
+	if err := w.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if len(running) != 0 {
@@ -311,7 +311,69 @@ func TestDuring(t *testing.T) {
 	if err := w.Watch(nil, nil); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseWhileACallRuns: a call that asks for folders, or hangs, does not keep Close.
+func TestCloseWhileACallRuns(t *testing.T) {
+	dir, entered, hang := t.TempDir(), make(chan struct{}), make(chan struct{})
+	asked := make(chan error, 1)
+	var w *Watcher
+	w, err := New(Options{Folders: []string{dir}, Changed: func(ctx context.Context, _ []string) {
+		close(entered)
+		<-ctx.Done()
+		asked <- w.Watch([]string{dir}, nil)
+		<-hang
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := w.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := <-asked; !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	close(hang)
+	if err := w.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNewerEndsALongCall: a call that has taken long is told when more has changed.
+func TestNewerEndsALongCall(t *testing.T) {
+	dir, causes := t.TempDir(), make(chan error, 10)
+	entered := make(chan struct{}, 10)
+	w, err := New(Options{Folders: []string{dir}, Changed: func(ctx context.Context, paths []string) {
+		entered <- struct{}{}
+		if filepath.Base(paths[0]) == "first" {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(context.Background())
+	for _, name := range []string{"first", "second"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-entered:
+		case <-time.After(patience):
+			t.Fatalf("no call for %s", name)
+		}
+	}
+	if err := <-causes; !errors.Is(err, ErrNewer) {
 		t.Error(err)
 	}
 }
