@@ -28,13 +28,3 @@ func check(rows []document.Row, catalog loader.Catalog, project bool) (faults do
 	}
 	return faults
 }
-
-// apart says whether all faults are of rows that can be left out by themselves.
-func apart(faults document.Faults) bool {
-	for _, f := range faults {
-		if f.Row == "" {
-			return false
-		}
-	}
-	return true
-}

@@ -2,6 +2,7 @@ package composition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,8 +29,9 @@ type crew struct {
 }
 
 // Place finds the project of a folder, an absolute one, and mounts it if nobody has
-// before. A project that cannot be read, is not trusted or has faults is told and
-// left out. A folder that has no project is its own, so that a .dsh that appears in it
+// before. A project that cannot be read, or is not trusted, is told and left out, and
+// so is what of its rows has faults. Where guards may be among what cannot be read the
+// error has document.Faults. A folder that has no project is its own, so that a .dsh that appears in it
 // is followed.
 func (c *Composition) Place(ctx context.Context, cwd string) (*Place, error) {
 	give, err := c.take(ctx)
@@ -60,8 +62,17 @@ func (c *Composition) Place(ctx context.Context, cwd string) (*Place, error) {
 	}
 	c.spaces[root], p.space = s, s
 	defer c.follow()
-	return p, c.furnish(ctx, s)
+	if err := c.furnish(ctx, s); err != nil {
+		delete(c.spaces, root) // who comes next is told the same
+		c.forget(s)
+		s.close()
+		return nil, err
+	}
+	return p, nil
 }
+
+// errGuards says that tools would be offered that somebody wanted guarded.
+var errGuards = errors.New("the guards of the project's rows cannot be read")
 
 // furnish mounts a project for the first time.
 func (c *Composition) furnish(ctx context.Context, s *space) error {
@@ -78,17 +89,11 @@ func (c *Composition) furnish(ctx context.Context, s *space) error {
 		c.tell(snap.notice)
 	}
 	whole, faults := c.composed(c.docs, snap)
-	switch {
-	case len(faults) > 0 && apart(faults):
-		c.tell("rows are left out:\n" + faults.Error())
-	case len(faults) > 0:
-		c.tell(fmt.Sprintf("%s is left out:\n%s", plain.Visible(s.root)+"/"+documentPath, faults.Error()))
-		delete(snap.files, documentPath)
-		if whole, faults = c.composed(c.docs, snap); len(faults) > 0 {
-			c.tell(faults.Error())
-			snap.files = nil
-			whole, _ = c.composed(c.docs, snap)
-		}
+	if slices.ContainsFunc(faults, func(f document.Fault) bool { return f.Guards }) {
+		return fmt.Errorf("%w:\n%w\nmend it, or start without the project's files: --safe", errGuards, faults)
+	}
+	if len(faults) > 0 {
+		c.tell("left out of " + plain.Visible(s.root) + "/" + documentPath + ":\n" + faults.Error())
 	}
 	s.snap = snap
 	s.prepare(snap)

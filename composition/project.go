@@ -142,7 +142,7 @@ func (s *snapshot) documents() ([]*document.Document, document.Faults) {
 	named := map[string]bool{}
 	text, has := s.files[documentPath]
 	if has {
-		doc, wrong := document.Parse(document.Layer{
+		doc, wrong := document.Partial(document.Layer{
 			Name: filepath.Join(s.root, documentPath), Kind: document.Project, Text: text, Dir: s.dir(),
 		})
 		faults = append(faults, wrong...)

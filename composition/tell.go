@@ -82,6 +82,13 @@ func (c *Composition) know(s *space) {
 	c.known = append(c.known, s)
 }
 
+// forget takes know back.
+func (c *Composition) forget(s *space) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = slices.DeleteFunc(c.known, func(other *space) bool { return other == s })
+}
+
 // note keeps for inspect what is wrong with a project.
 func (c *Composition) note(s *space, notice string) {
 	c.mu.Lock()

@@ -145,6 +145,16 @@ func (o *LayerOptions) Start(ctx context.Context, messages io.Writer, drain time
 	return r, nil
 }
 
+// Place is that of the composition. Where a project's document keeps its guards from
+// being read the error is one of usage.
+func (r *Running) Place(ctx context.Context, cwd string) (*composition.Place, error) {
+	p, err := r.Composition.Place(ctx, cwd)
+	if faults := (document.Faults{}); errors.As(err, &faults) {
+		return nil, AsUsage(err)
+	}
+	return p, err
+}
+
 // graceForReload is what a reload that runs gets of limits.Shutdown to give up.
 const graceForReload = 250 * time.Millisecond
 

@@ -94,6 +94,7 @@ type record struct {
 	parent   *record
 	children []*record
 	history  [fields][]given // the oldest first
+	faults   Faults          // were told already
 }
 
 // given is what one layer gave for a field. node is null where it deleted it.
@@ -124,14 +125,17 @@ func (c *composer) layer(d *Document) {
 			c.insert(nil, e, d)
 		case d.Layer.Kind != Flags && c.options.Elsewhere != nil && c.options.Elsewhere(e.id):
 		default:
-			c.unknown(e.value[fieldID], e.id)
+			c.unknown(e)
 		}
 	}
 }
 
 // unknown tells that no row has an id.
-func (c *composer) unknown(n *yaml.Node, id string) {
-	c.faults = append(c.faults, faultAt(n.In, n.Start, c.noRow(id)))
+func (c *composer) unknown(e *entry) {
+	n := e.value[fieldID]
+	f := faultAt(n.In, n.Start, c.noRow(e.id))
+	f.Guards = guardsIn(e.node)
+	c.faults = append(c.faults, f)
 }
 
 func (c *composer) noRow(id string) string {
@@ -170,14 +174,22 @@ func (c *composer) insert(parent *record, e *entry, d *Document) {
 	if known := c.index[r.id]; r.id != "" && known != nil {
 		line, _ := known.node.In.Position(known.node.Start)
 		c.fault(place, "the id %s is that of a row of %s, line %d, already", r.id, known.layer.Name, line)
+		c.unguarded(e)
 		return
 	}
 	if r.id == "" {
 		r.id = freeID(nameID(r.name), c.next, func(id string) bool { return c.index[id] != nil || d.ids[id] != nil })
 	}
+	r.faults = e.faults
+	if parent != nil { // what a group lays on its rows may be what is wrong
+		r.faults = append(r.faults[:len(r.faults):len(r.faults)], parent.faults...)
+	}
 	if problem := c.refused(r, e.layer, true, ""); problem != "" {
 		c.fault(place, "%s", problem)
-		return
+		if !e.gives(fieldGuards) {
+			return
+		}
+		r.faults = append(r.faults[:len(r.faults):len(r.faults)], c.faults[len(c.faults)-1]) // it is there for its guards
 	}
 	c.index[r.id] = r
 	for f := field(0); f < fields; f++ {
@@ -222,10 +234,15 @@ func (c *composer) override(r *record, e *entry) {
 	case e.name != "" && e.name != r.name:
 		c.fault(e.value[fieldName], "the row %s is %s (%s), not %s; leave the name out, or give the new row an id of its own",
 			r.id, plain.Line(r.name, limits.Name), c.where(r), plain.Line(e.name, limits.Name))
+		c.unguarded(e)
 		return
 	case e.group && !r.group:
 		c.fault(e.key[fieldGroup], "the row %s is %s (%s), and no group", r.id, plain.Line(r.name, limits.Name), c.where(r))
+		c.unguarded(e)
 		return
+	}
+	if r.layer.Kind == Project { // it does not run as somebody half said
+		r.faults = append(r.faults[:len(r.faults):len(r.faults)], e.faults...)
 	}
 	for _, f := range overridable {
 		if !e.gives(f) {
@@ -237,6 +254,11 @@ func (c *composer) override(r *record, e *entry) {
 		}
 		c.field(r, f, given{e.value[f], e})
 	}
+}
+
+// unguarded notes that the fault told last keeps the guards of a row away.
+func (c *composer) unguarded(e *entry) {
+	c.faults[len(c.faults)-1].Guards = guardsIn(e.node)
 }
 
 // where says where a row comes from.

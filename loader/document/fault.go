@@ -22,6 +22,9 @@ type Fault struct {
 	// Excerpt is the line, bounded and safe to show, and below it a caret; "" where
 	// there is none. What looks like the value of a credential is left out.
 	Excerpt string
+	// Guards says that guards may be among what the fault keeps from being read: who
+	// goes on without it may offer tools that somebody wanted guarded.
+	Guards bool
 }
 
 // Error returns "file:line:column: message", and on further lines the excerpt.
@@ -61,10 +64,16 @@ func (f Faults) bounded() Faults {
 		return f
 	}
 	more := len(f) - limits.DocumentFaults
+	guards := f[limits.DocumentFaults:].guards()
 	f = f[:limits.DocumentFaults+1]
 	last := &f[limits.DocumentFaults]
+	last.Guards = guards
 	last.Message, last.Excerpt = fmt.Sprintf("and %d more faults from here on", more), ""
 	return f
+}
+
+func (f Faults) guards() bool {
+	return slices.ContainsFunc(f, func(one Fault) bool { return one.Guards })
 }
 
 // sorted orders the faults of one document by place.

@@ -34,10 +34,11 @@ func FuzzParse(f *testing.F) {
 func FuzzCompose(f *testing.F) {
 	f.Add(base, "- {id: web, disabled: true}\n- name: include\n  config: {path: ./a.yml}\n", "bash.config.env.A=1")
 	f.Add(edited, edited, "tools.disabled=true")
+	f.Add(base, "- {id: 7, guards: [a]}\n- 8\n- {id: g, group: true, isolate: 9, config: [{name: x, guards: 1}]}\n- {id: bash, config: 7, guard: [a]}\n", "x.disabled=true")
 	f.Add(base, "- id: tools\n  config: [{name: x}]\n  insert: [{name: y}]\n", "x.config={a: '${env:A}'}")
 	f.Fuzz(func(t *testing.T, first, second, arg string) {
-		one, _ := Parse(Layer{Name: "one", Kind: User, Text: []byte(first)})
-		two, _ := Parse(Layer{Name: "two", Kind: Project, Text: []byte(second)})
+		one, _ := Partial(Layer{Name: "one", Kind: User, Text: []byte(first)})
+		two, _ := Partial(Layer{Name: "two", Kind: Project, Text: []byte(second)})
 		set, _ := ParseSet(arg)
 		c, _ := Compose([]*Document{one, two, set}, Options{
 			Env: func(name string) (string, bool) { return "value", name != "NONE" },

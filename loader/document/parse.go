@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -54,6 +55,28 @@ func tooLong(name string, size int64) Fault {
 // Parse reads a layer. The document is nil if there are faults. The text is kept and
 // must not be changed afterwards.
 func Parse(l Layer) (*Document, Faults) {
+	d, faults := Partial(l)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return d, nil
+}
+
+// Partial is Parse for who would rather have a part than nothing: where there are
+// faults the document has what can be read. Fields with faults are left out of it; a
+// row that is new and has faults is in it, and will have them as Row.Faults, so that its
+// guards hold. The document is nil where nothing can be read.
+func Partial(l Layer) (*Document, Faults) {
+	d, faults := partial(l)
+	if d == nil && bytes.Contains(l.Text, []byte(fieldNames[fieldGuards])) {
+		for i := range faults {
+			faults[i].Guards = true
+		}
+	}
+	return d, faults
+}
+
+func partial(l Layer) (*Document, Faults) {
 	if len(l.Text) > limits.DocumentBytes {
 		return nil, Faults{tooLong(l.Name, int64(len(l.Text)))}
 	}
@@ -76,10 +99,7 @@ func Parse(l Layer) (*Document, Faults) {
 	}
 	r := &reader{doc: d}
 	d.rows = r.entries(file.Root)
-	if len(r.faults) > 0 {
-		return nil, r.faults.sorted().bounded()
-	}
-	return d, nil
+	return d, r.faults.sorted().bounded()
 }
 
 // nameID is the id that a row without one would like to have.

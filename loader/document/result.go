@@ -1,6 +1,7 @@
 package document
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dsh-go/dsh/internal/plain"
@@ -57,6 +58,14 @@ func (c *composer) row(r *record, off bool, chain []string) Row {
 		out.Config, _ = v.of(config.node)
 		out.Faults = v.faults
 	}
+	if len(r.faults) > 0 {
+		out.Faults = slices.Clone(r.faults)
+		for i := range out.Faults {
+			out.Faults[i].Row = out.ID
+		}
+		out.Disabled, out.Config, out.Children = true, lossless.Value{}, nil
+		return out
+	}
 	if len(out.Faults) > 0 {
 		for i := range out.Faults {
 			out.Faults[i].Row = out.ID
@@ -103,10 +112,11 @@ func (c *composer) include(r *record, config *yaml.Node, chain []string) ([]Row,
 	if len(chain) >= limits.DocumentNested {
 		return nil, Faults{faultOf(at, "files include each other at most %d deep", limits.DocumentNested)}
 	}
-	d, faults := Parse(file)
-	if d == nil {
+	d, faults := Partial(file)
+	if len(faults) > 0 && (d == nil || file.Kind != Project) {
 		return nil, faults
 	}
+	c.faults = append(c.faults, faults...)
 	c.out.Included = append(c.out.Included, d.Layer)
 	sub := &composer{shared: c.shared, prefix: c.prefix + r.id + ":", index: map[string]*record{}, next: map[string]int{}}
 	sub.layer(d)

@@ -64,6 +64,9 @@ type entry struct {
 	guards    Guards
 	rows      []*entry // of a config that is a list
 	insert    []*entry
+
+	faults Faults // of the row and its fields, without those of rows in it
+	lost   bool   // what row it is cannot be read
 }
 
 // gives says whether the row has a field, null among it.
@@ -91,9 +94,12 @@ func (r *reader) entries(list *yaml.Node) []*entry {
 		}
 		if item.Kind != yaml.Map {
 			r.fault(item, "a row is a map of fields, not %s; the shortest one is {name: PLUGIN}", item.Kind)
+			r.faults[len(r.faults)-1].Guards = guardsIn(item)
 			continue
 		}
-		out = append(out, r.entry(item))
+		if e := r.entry(item); !e.lost {
+			out = append(out, e)
+		}
 	}
 	return out
 }
@@ -108,19 +114,56 @@ func (r *reader) entry(n *yaml.Node) *entry {
 				otherwise += "; what its plugin is given is indented below config"
 			}
 			r.fault(key, "unknown field %s%s", plain.Line(key.Text, limits.Name), meant(key.Text, fieldNames, otherwise))
+			r.faults[len(r.faults)-1].Guards = plain.Nearest(key.Text, fieldNames) == fieldNames[fieldGuards]
+			e.faults = append(e.faults, r.faults[len(r.faults)-1])
 			continue
 		}
 		e.key[f], e.value[f] = key, n.Items[i]
 	}
 	for _, f := range [...]field{fieldID, fieldName, fieldGroup, fieldDisabled, fieldInject, fieldIsolate, fieldIntercept, fieldGuards, fieldConfig, fieldInsert} {
 		if e.gives(f) {
+			before := len(r.faults)
 			r.field(e, f, e.value[f])
+			r.spoiled(e, f, before)
 		}
 	}
-	if !e.gives(fieldID) && !e.gives(fieldName) && !e.group {
+	if !e.lost && !e.gives(fieldID) && !e.gives(fieldName) && !e.group {
 		r.fault(n, "a row needs a name (of a plugin, ./file.js, ./folder, include), or the id of a row to change, or group: true")
+		r.faults[len(r.faults)-1].Guards = guardsIn(n)
+		e.lost = true
 	}
 	return e
+}
+
+// spoiled leaves a field out that has faults, which are those since before; rows in it
+// stand for themselves.
+func (r *reader) spoiled(e *entry, f field, before int) {
+	n := e.value[f]
+	if len(r.faults) == before || n.Kind == yaml.List && (len(e.rows) > 0 && f == fieldConfig || len(e.insert) > 0 && f == fieldInsert) {
+		return
+	}
+	guards := false
+	switch f {
+	case fieldID, fieldName, fieldGroup:
+		e.lost = true
+		guards = guardsIn(e.node)
+	case fieldGuards:
+		guards = true
+	case fieldConfig, fieldInsert:
+		guards = guardsIn(n)
+	}
+	for i := range r.faults[before:] {
+		r.faults[before+i].Guards = r.faults[before+i].Guards || guards
+	}
+	e.faults = append(e.faults, r.faults[before:]...)
+	if !e.lost {
+		e.key[f], e.value[f] = nil, nil
+	}
+}
+
+// guardsIn says whether guards may be among what a node has.
+func guardsIn(n *yaml.Node) bool {
+	return n == nil || strings.Contains(n.In.Text[n.Start:n.End], fieldNames[fieldGuards])
 }
 
 // field reads one field. Its faults are noted.
