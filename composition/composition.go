@@ -89,6 +89,9 @@ func Start(ctx context.Context, root *cordis.Context, o Options) (*Composition, 
 	if len(faults) > 0 {
 		return nil, faults
 	}
+	for _, o := range whole.Unused {
+		c.tell(fmt.Sprintf("%s:%d: this row changes nothing, since a later layer adds the row of that id (--self, or a --config): %s", plain.Visible(o.Layer.Name), o.Line, o.Value))
+	}
 	docs.noteFiles(whole)
 	c.count(docs)
 	if err := c.provide(); err != nil {
@@ -154,7 +157,11 @@ func (c *Composition) boot(ctx context.Context, tree *loader.Tree, rows []docume
 		return fmt.Errorf("compose: %w", err)
 	}
 	for _, trouble := range report.Troubles {
-		c.tell("left out: " + trouble.Err.Error())
+		if errors.Is(trouble.Err, loader.ErrStarting) {
+			c.tell(trouble.Err.Error())
+		} else {
+			c.tell("left out: " + trouble.Err.Error())
+		}
 	}
 	for _, row := range tree.Rows() {
 		if row.State == cordis.Pending.String() {

@@ -229,6 +229,28 @@ func TestStartRefused(t *testing.T) {
 	r.must(r.start())
 }
 
+// TestStartWithoutTools: to disable the registry of tools is a fault that names the row.
+func TestStartWithoutTools(t *testing.T) {
+	r := newRig(t)
+	r.inHome("cordis.yml", "- {id: tools, disabled: true}\n")
+	var faults document.Faults
+	if err := r.start(); !asFaults(err, &faults) || !strings.Contains(err.Error(), "cordis.yml:1:25: the row tools cannot be disabled") {
+		t.Fatalf("%v", err)
+	}
+}
+
+// TestStartUnused: a row that a flag's row makes useless is told.
+func TestStartUnused(t *testing.T) {
+	r := newRig(t)
+	r.inHome("cordis.yml", "- {id: helper, disabled: true}\n")
+	r.o.Elsewhere = func(id string) bool { return id == "helper" }
+	flag, faults := document.Parse(document.Layer{Name: "--self", Kind: document.Flags, Text: []byte("- {id: helper, name: helper}\n")})
+	r.must(faults.Err())
+	r.o.Set = []*document.Document{flag}
+	r.must(r.start())
+	r.want("cordis.yml:1: this row changes nothing, since a later layer adds the row of that id (--self, or a --config)")
+}
+
 func asFaults(err error, to *document.Faults) bool {
 	return errors.As(err, to)
 }
@@ -301,7 +323,7 @@ func TestPlaceUntrusted(t *testing.T) {
 	if got := r.answer(p.Scope(), "ours"); got != "one" {
 		t.Error(got)
 	}
-	if n := (told{r.Composition}).Notices(p.Scope()); len(n) != 1 || !strings.Contains(n[0], "ours.js") {
+	if n := (told{r.Composition}).Notices(p.Scope()); len(n) != 1 || !strings.Contains(n[0], "ours.js (changed, what was loaded before goes on)") {
 		t.Errorf("notices: %q", n)
 	}
 	r.trust()

@@ -7,7 +7,8 @@
 // person's own cordis.yml in $DSH_HOME, the project's, the files of --config, the
 // values of --set, the other flags. With Options.Safe only the built-in one and the
 // flags count. A document that the person named and that has faults refuses the
-// start, with all of its faults; one of a project is reported and left out.
+// start, with all of its faults; of one of a project what is faulty is reported and left
+// out, unless guards may be among it: then the project is refused.
 //
 // # Planes and places
 //

@@ -91,7 +91,10 @@ func (w warden) read(ctx context.Context, root string, before *snapshot, ask boo
 		}
 	}
 	if !w.all && now.notice == "" {
-		now.notice = state.Notice()
+		now.notice = state.NoticeWhere(func(path string) bool {
+			_, had := before.file(path)
+			return had
+		})
 	}
 	return now, nil
 }

@@ -106,6 +106,9 @@ func TestBoot(t *testing.T) {
 		if !strings.Contains(trouble.Err.Error(), "cordis.yml:") {
 			t.Errorf("the trouble of %s has no place: %v", trouble.ID, trouble.Err)
 		}
+		if got := errors.Is(trouble.Err, ErrStarting); got != (trouble.ID == "hangs") {
+			t.Errorf("%s goes on starting: %t, %v", trouble.ID, got, trouble.Err)
+		}
 	}
 	if diff := cmp.Diff("unknown config broken file fails hangs", strings.Join(ids, " ")); diff != "" {
 		t.Error(diff)

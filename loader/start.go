@@ -12,6 +12,10 @@ import (
 	"github.com/dsh-go/dsh/internal/plain"
 )
 
+// ErrStarting is the trouble of a row that was mounted at boot, but is not there in its
+// time: it will be when it has started.
+var ErrStarting = errors.New("it goes on starting")
+
 // start mounts what changed, waits until it has settled, and says what is wrong then.
 func (c *Change) start(ctx context.Context) error {
 	late := fmt.Errorf("it has not started within %s", c.t.o.Patience.Round(time.Millisecond))
@@ -123,6 +127,9 @@ func (c *Change) judge(ctx context.Context, e *entry) error {
 		return fmt.Errorf("its new version waits for %s", waiting(e.fiber))
 	default:
 		if err := context.Cause(ctx); err != nil {
+			if c.boot {
+				err = fmt.Errorf("%w; %w", err, ErrStarting)
+			}
 			return err
 		}
 		return fmt.Errorf("it is still %s", state)

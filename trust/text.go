@@ -35,15 +35,29 @@ const noticed = 10
 // Notice says in one line which files are not loaded, and what to do; "" where all
 // are trusted.
 func (s State) Notice() string {
+	return s.NoticeWhere(func(string) bool { return false })
+}
+
+// NoticeWhere is Notice where something is loaded already: goesOn says of which files,
+// by path, what was loaded before goes on to serve.
+func (s State) NoticeWhere(goesOn func(path string) bool) string {
 	if s.Complete() {
 		return ""
 	}
 	var names []string
+	what := "not trusted and not loaded"
+	name := func(c Change, why string) {
+		if goesOn(c.Path) {
+			why += ", what was loaded before goes on"
+			what = "not trusted and not loaded as now on disk"
+		}
+		names = append(names, shown(c.Path)+" ("+why+")")
+	}
 	for _, c := range s.New {
-		names = append(names, shown(c.Path)+" (new)")
+		name(c, "new")
 	}
 	for _, c := range s.Changed {
-		names = append(names, shown(c.Path)+" (changed)")
+		name(c, "changed")
 	}
 	n := len(names)
 	if n > noticed {
@@ -53,8 +67,8 @@ func (s State) Notice() string {
 	if n == 1 {
 		are = "is"
 	}
-	return fmt.Sprintf("%s of the project %s %s not trusted and not loaded: %s; to look at them and trust them: %s",
-		counted(n, "file"), plain.Line(s.Root, limits.SourceLine), are, strings.Join(names, ", "), Command(s.Root))
+	return fmt.Sprintf("%s of the project %s %s %s: %s; to look at them and trust them: %s",
+		counted(n, "file"), plain.Line(s.Root, limits.SourceLine), are, what, strings.Join(names, ", "), Command(s.Root))
 }
 
 // counted is a number of things.

@@ -24,6 +24,10 @@ func TestText(t *testing.T) {
 	if diff := cmp.Diff(notice, s.Notice()); diff != "" {
 		t.Error(diff)
 	}
+	notice = "2 files of the project /p q are not trusted and not loaded as now on disk: .dsh/a .js (new), .dsh/b.js (changed, what was loaded before goes on); to look at them and trust them: dsh trust '/p q'"
+	if diff := cmp.Diff(notice, s.NoticeWhere(func(path string) bool { return path == ".dsh/b.js" })); diff != "" {
+		t.Error(diff)
+	}
 	if s := (State{Root: "/p", Trusted: []string{"x"}}); s.Text()+s.Notice() != "" {
 		t.Errorf("%q, %q", s.Text(), s.Notice())
 	}

@@ -58,6 +58,11 @@ func Compose(docs []*Document, o Options) (*Composition, Faults) {
 			c.layer(d)
 		}
 	}
+	for _, e := range c.elsewhere {
+		if c.index[e.id] != nil {
+			w.out.Unused = append(w.out.Unused, originOf(e.node, ""))
+		}
+	}
 	w.out.Rows = c.rows(c.root, false, nil)
 	return w.out, w.faults.bounded()
 }
@@ -83,6 +88,8 @@ type composer struct {
 	index  map[string]*record
 	next   map[string]int // of ids that are made of names, see freeID
 	root   []*record
+
+	elsewhere []*entry // that override rows of other compositions
 }
 
 // record is a row with its history.
@@ -124,6 +131,7 @@ func (c *composer) layer(d *Document) {
 		case e.name != "" || e.group:
 			c.insert(nil, e, d)
 		case d.Layer.Kind != Flags && c.options.Elsewhere != nil && c.options.Elsewhere(e.id):
+			c.elsewhere = append(c.elsewhere, e)
 		default:
 			c.unknown(e)
 		}

@@ -90,6 +90,9 @@ type Composition struct {
 	// Included are the files that includes name, in the order in which they were
 	// read. Those that could not be read are not among them.
 	Included []*Layer
+	// Unused are rows that change nothing, since the row of their id comes only later,
+	// by a later layer.
+	Unused []Origin
 }
 
 // Origin says where a value comes from.
