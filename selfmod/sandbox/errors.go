@@ -79,7 +79,10 @@ func (e *Error) spent() string {
 	if e.InRow > 1 {
 		text = fmt.Sprintf(", as the %d. entry in a row", e.InRow)
 	}
-	if e.Spent {
+	switch {
+	case e.Spent && (e.Entry == "the code" || e.Entry == "apply"): // of a version that may not be mounted at all
+		text += "; its machine was ended"
+	case e.Spent:
 		text += "; the plugin is mounted again from its source, with empty state, unless that came too often"
 	}
 	return text
