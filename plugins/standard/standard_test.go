@@ -87,7 +87,7 @@ func (c conversation) hold(t testing.TB) (*session.Session, string) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := whole.Close(); err != nil {
+		if err := whole.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}()
