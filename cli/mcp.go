@@ -102,6 +102,8 @@ func compose(ctx context.Context, s command.Streams, o *command.MountOptions, gi
 	}
 	given.Program, given.Cwd, given.Roots = command.Program, dir, command.ImpliedRoots(dir)
 	given.Toolset.Console, given.Toolset.Hidden, given.Toolset.Memory = s.Err, server.Hidden, selfmod.NewMemory()
+	var late command.Late
+	given.Trusted, given.Loads = late.Trusted, late.Loads
 	catalog := standard.Catalog(given)
 	drain := selfmod.Config{CallTimeout: o.CallTimeout.Value}.DrainLimit()
 	r, err := o.Layers.Start(ctx, s.Err, drain, composition.Options{
@@ -112,6 +114,7 @@ func compose(ctx context.Context, s command.Streams, o *command.MountOptions, gi
 	if err != nil {
 		return nil, err
 	}
+	late.Set(r)
 	defer func() {
 		if err != nil {
 			r.Stop()

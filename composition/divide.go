@@ -84,6 +84,8 @@ func may(catalog loader.Catalog) func(document.Act) error {
 			return fmt.Errorf("a project may not add the plugin %s; put the row into your own cordis.yml (in $DSH_HOME), or give it with --config", a.Row.Name)
 		case a.Add:
 			return nil
+		case a.Field == "guards":
+			return fmt.Errorf("a project may not change what the row %s guards; it may guard with rows of its own", a.Row.ID)
 		case known && spec.Plane == loader.Agent && !spec.PersonOnly:
 			return nil
 		case a.Row.Group && a.Field == "insert":

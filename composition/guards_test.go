@@ -103,3 +103,19 @@ func TestReloadGuardsUnread(t *testing.T) {
 		t.Error(got, r.states(p.Scope()))
 	}
 }
+
+// TestProjectGuardsItsOwnRows: a project guards with rows of its own, and lifts no guard
+// of others.
+func TestProjectGuardsItsOwnRows(t *testing.T) {
+	ask := may(testCatalog{})
+	row := document.Row{ID: "crew", Name: "crew"}
+	if err := ask(document.Act{Row: row, Field: "config"}); err != nil {
+		t.Errorf("a field of an agent's row: %v", err)
+	}
+	if err := ask(document.Act{Row: row, Field: "guards"}); err == nil {
+		t.Error("it may change what the row of another guards")
+	}
+	if err := ask(document.Act{Row: document.Row{ID: "x", Name: "./plugins/x.js"}, Add: true, Field: "guards"}); err != nil {
+		t.Errorf("a row of its own: %v", err)
+	}
+}

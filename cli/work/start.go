@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/dsh-go/dsh/agent"
@@ -216,20 +215,12 @@ func checkKey(provider string, store keys.Store) error {
 
 // compose starts the runtime that the documents say.
 func (w *work) compose(ctx context.Context) (err error) {
-	wrote := new(atomic.Pointer[command.Running])
+	var late command.Late
 	w.given = standard.Given{
 		Program: command.Program, Cwd: w.o.cwd, Roots: w.o.implied, Models: w.models, Sessions: w.store,
 		Toolset: selfmod.Config{Console: w.s.Err, Memory: selfmod.NewMemory()},
 		Deny:    w.o.rules.deny,
-		Trusted: func(ctx context.Context, path string, before *string, content string) {
-			if r := wrote.Load(); r != nil {
-				r.Wrote(ctx, path, before, content)
-			}
-		},
-		Loads: func(path string) bool {
-			r := wrote.Load()
-			return r != nil && r.Loads(path)
-		},
+		Trusted: late.Trusted, Loads: late.Loads,
 	}
 	if p := w.desk.person; p != nil {
 		w.given.Questions = p
@@ -242,7 +233,7 @@ func (w *work) compose(ctx context.Context) (err error) {
 	})
 	if err == nil {
 		w.root = w.running.Root
-		wrote.Store(w.running)
+		late.Set(w.running)
 	}
 	return err
 }
