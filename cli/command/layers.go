@@ -35,7 +35,7 @@ type LayerOptions struct {
 // Flags adds the flags.
 func (o *LayerOptions) Flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.config, "config", nil, "`file` of rows, as cordis.yml has them, beside your own and the project's; may be repeated, later ones override")
-	f.StringArrayVar(&o.set, "set", nil, "`id.config.path=value` of a row, such as tool-cordis.config.vmTimeoutMs=2000; may be repeated, beats every file")
+	f.StringArrayVar(&o.set, "set", nil, "`id.config.path=value` of a row, such as permission.config.mode=full; may be repeated, beats every file")
 	f.BoolVar(&o.safe, "safe", false, "start with built-in plugins only: no cordis.yml, no plugin files, no --config and no --set")
 	f.BoolVar(&o.trustProject, "trust-project", false, "trust the project's cordis.yml and plugin files, and their edits, for this run")
 }

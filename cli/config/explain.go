@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ func newExplain(s command.Streams, o Options) *cobra.Command {
 		Short: "Say where a row or a value comes from, and what it shadowed",
 		Long: `Say where a row or a value comes from: the layer, the file and the line that gave it,
 and what it shadowed there. The path is as --set has it.`,
-		Example: "  dsh config explain tool-cordis\n  dsh config explain tool-cordis.config.vmTimeoutMs",
+		Example: "  dsh config explain permission.config.mode\n  dsh config explain tool-cordis.config.vmTimeoutMs --of mcp",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return command.Usagef("takes one ID[.path], got %d", len(args))
@@ -36,6 +37,9 @@ and what it shadowed there. The path is as --set has it.`,
 			}
 			text, err := explain(r, args[0])
 			if err != nil {
+				if of := elsewhere(o, f.of, args[0]); of != "" {
+					return command.Usagef("%w; the composition of dsh %s has this one: --of %s", err, of, of)
+				}
 				return err
 			}
 			return command.PrintText(s.Out, text)
@@ -43,6 +47,22 @@ and what it shadowed there. The path is as --set has it.`,
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// elsewhere names the other built-in composition that has the row; "": none has it.
+func elsewhere(o Options, of, what string) string {
+	id, _, _ := strings.Cut(what, ".")
+	for _, name := range []string{"run", "mcp"} {
+		doc, _ := document.Parse(o.Builtin[name])
+		if name == of || doc == nil {
+			continue
+		}
+		composed, _ := document.Compose([]*document.Document{doc}, document.Options{})
+		if slices.Contains(ids(composed.Rows), id) {
+			return name
+		}
+	}
+	return ""
 }
 
 // explain says where a row, or a value of it, comes from.

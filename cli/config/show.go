@@ -69,6 +69,9 @@ func atMostOne(what string) func(*cobra.Command, []string) error {
 }
 
 func rowOf(r *composition.Reading, id string) (document.Row, error) {
+	if id == "" {
+		return document.Row{}, command.Usagef("name a row; dsh config show lists them")
+	}
 	if row, ok := r.Find(id); ok {
 		return row, nil
 	}

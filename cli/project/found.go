@@ -26,6 +26,7 @@ type layer struct {
 	kind    document.Kind
 	text    []byte // of cordis.yml; nil: it is not there
 	faults  error  // why its rows cannot be read
+	broken  bool   // the faults are of cordis.yml itself
 	trusted trust.State
 	unread  error // of the project's files
 	rows    []found
@@ -97,6 +98,7 @@ func (l *layer) read(file func(path string) ([]byte, error)) {
 			docs = append(docs, doc)
 		}
 	}
+	l.broken = l.faults != nil
 	// A file that no row names is a row by itself, which the others may override; so are
 	// the rows of the program.
 	o := document.Options{Env: os.LookupEnv, Open: func(from *document.Layer, path string) (document.Layer, error) {
@@ -179,6 +181,9 @@ func (l *layer) add(rows []document.Row, off string) {
 
 // mentions says whether the layer's rows have one of this id.
 func (l *layer) mentions(r document.Row) bool {
+	if l.broken {
+		return false
+	}
 	_, err := document.SetDisabled(l.text, r.ID, true)
 	return l.text != nil && !errors.Is(err, document.ErrNoRow)
 }

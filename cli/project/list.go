@@ -2,11 +2,14 @@ package project
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-go/dsh/cli/command"
+	"github.com/dsh-go/dsh/internal/plain"
+	"github.com/dsh-go/dsh/limits"
 	"github.com/dsh-go/dsh/trust"
 )
 
@@ -42,7 +45,15 @@ func list(s command.Streams) error {
 	var faults error
 	for _, l := range all {
 		warn(s.Err, l.unread)
-		warn(s.Err, l.faults)
+		if l.broken {
+			fmt.Fprintf(w, "broken\t\t%s\t%s\n", shown(l.rowsPath()), "why is said on the standard error")
+			n++
+		}
+		if l.faults != nil {
+			for one := range strings.SplitSeq(l.faults.Error(), "\n") {
+				fmt.Fprintln(s.Err, "dsh: "+plain.Cut(plain.Visible(one), limits.ErrorText))
+			}
+		}
 		if l.faults != nil {
 			faults = l.faults
 		}
