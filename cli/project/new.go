@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -150,6 +151,8 @@ func free(dir, name string) error {
 		path := filepath.Join(dir, taken)
 		if _, err := os.Lstat(path); err == nil {
 			return command.Usagef("%s is there already, and was not changed; choose another name", shown(path))
+		} else if errors.Is(err, syscall.ENOTDIR) {
+			return command.Usagef("%s, or what it is in, is a file, and has to be a folder: move it away", shown(dir))
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("write plugin: %s", plain.Line(err.Error(), limits.ErrorText))
 		}

@@ -103,10 +103,17 @@ func Example(name string) string {
 	if !ok {
 		return ""
 	}
-	if table[i].example == "" {
-		return "{id: " + name + ", name: " + name + "}"
+	id := name
+	switch name { // as the composition of dsh run has them
+	case "permission":
+		id = "policy"
+	case "session-permission":
+		id = "permission"
 	}
-	return "{id: " + name + ", name: " + name + ", config: {" + table[i].example + "}}"
+	if table[i].example == "" {
+		return "{id: " + id + ", name: " + name + "}"
+	}
+	return "{id: " + id + ", name: " + name + ", config: {" + table[i].example + "}}"
 }
 
 // row is a row of the table.

@@ -157,7 +157,9 @@ func TestTable(t *testing.T) {
 func TestExamples(t *testing.T) {
 	catalog := Catalog(Given{})
 	for _, name := range catalog.Names() {
-		rows := composed(t, document.Layer{Name: name, Kind: document.User, Text: []byte("- " + Example(name) + "\n")})
+		layer := document.Layer{Name: name, Kind: document.User, Text: []byte("- " + Example(name) + "\n")}
+		composed(t, Run(), layer) // whose ids are other plugins' in places
+		rows := composed(t, layer)
 		spec, _ := catalog.Lookup(name)
 		if len(rows) != 1 || rows[0].Name != name || spec.Settings == nil != rows[0].Config.IsNull() {
 			t.Errorf("the example of %s is %s", name, Example(name))
