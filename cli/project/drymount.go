@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dsh-go/dsh/cli/command"
 	"github.com/dsh-go/dsh/cordis"
@@ -66,6 +67,14 @@ func dryMount(ctx context.Context, s command.Streams, f files.File, config any) 
 	return onHost(ctx, s, h, c, f, config)
 }
 
+// slow is what is to be said of how long a plugin takes to start; "": nothing.
+func slow(took time.Duration) string {
+	if took <= limits.RowsStart {
+		return ""
+	}
+	return fmt.Sprintf("takes %.0f s; dsh reports plugins that take longer than %.0f s", took.Seconds(), limits.RowsStart.Seconds())
+}
+
 // onHost opens and mounts the file, reports, and disposes it.
 func onHost(ctx context.Context, s command.Streams, h *files.Host, c *cordis.Context, f files.File, config any) error {
 	p, err := h.Open(ctx, f)
@@ -82,8 +91,13 @@ func onHost(ctx context.Context, s command.Streams, h *files.Host, c *cordis.Con
 		h.Discard(p)
 		return err
 	}
+	begun := time.Now()
 	awaited := fiber.Await(ctx)
+	took := time.Since(begun)
 	err = report(s, fiber)
+	if note := slow(took); note != "" {
+		fmt.Fprintf(s.Out, "  start: %s\n", note)
+	}
 	_, disposed := fiber.Dispose(ctx)
 	if now := c.Runtime().Digest(); disposed == nil && now != before {
 		disposed = fmt.Errorf("it left something behind when it was disposed:\n%s", plain.Cut(now, limits.ErrorText))

@@ -66,6 +66,9 @@ func store() (*trust.Store, error) {
 	if home == "" {
 		return nil, errNoHome
 	}
+	if info, err := os.Stat(home); err == nil && !info.IsDir() {
+		return nil, command.Usagef("DSH_HOME: %s is no folder; name one, or a path where one can be made", shown(absolute(home)))
+	}
 	return trust.Open(home)
 }
 
