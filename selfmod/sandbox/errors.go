@@ -53,8 +53,11 @@ func (e *Error) Error() string {
 	case wire.CodeVMTimeout:
 		return fmt.Sprintf("%s did not return within %s inside the engine (vmTimeout) and was stopped%s", who, Millis(e.Limit), e.spent())
 	case CodeCallTimeout:
-		return fmt.Sprintf("%s did not settle within %s (callTimeout) and was abandoned; nothing waits for it any more. "+
-			"If it only needs longer, a tool may set timeoutMs; else look for a promise that nothing resolves, and heed exec.signal", who, Millis(e.Limit))
+		advice := "If it only needs longer, a tool may set timeoutMs; else look for a promise that nothing resolves, and heed exec.signal"
+		if e.Entry == "apply" {
+			advice = "Look for a promise that nothing resolves; what takes long goes on after apply, without an await"
+		}
+		return fmt.Sprintf("%s did not settle within %s (callTimeout) and was abandoned; nothing waits for it any more. %s", who, Millis(e.Limit), advice)
 	case wire.CodeMemory:
 		return fmt.Sprintf("%s ran out of memory (its limit is %d MiB a mount)%s", who, int64(e.Limit), e.cause()+e.spent())
 	case wire.CodePanic:
