@@ -31,6 +31,7 @@ type act struct {
 
 	path    string // of read and edit: absolute, with links resolved
 	loaded  bool   // an edit of what plugins are loaded from: its kind is mount
+	ours    bool   // of that: loaded whether it is trusted or not
 	subtree bool   // everything below the path, too
 	payload any    // the intent
 

@@ -48,9 +48,7 @@ func (p *Policy) Approve(ctx context.Context, exec *tool.Exec, reason string) (t
 	case d == tool.DecisionDeny:
 		return "", &tool.Refusal{Reason: p.deny(a, b, sourcePolicy, why).Reason}
 	case d == tool.DecisionAllow && ours:
-		if a.loaded && a.vouched(b, b.roots(p)) {
-			p.entrust(a)
-		}
+		p.allowed(a, b)
 		return tool.AllowedOnce, nil
 	}
 	q := p.question(ctx, a)

@@ -3,6 +3,7 @@ package permission
 import (
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"os"
 	"path/filepath"
@@ -41,6 +42,7 @@ func (p *Policy) intent(ctx context.Context, payload any) *act {
 	}
 	verb, _, _ := strings.Cut(a.summary, " ")
 	a.loads(verb)
+	a.ours = true
 	if w, ok := payload.(fs.Write); ok {
 		a.hash = bytesHash(a.hash, w.Content)
 	}
@@ -82,6 +84,17 @@ func (a *act) vouched(b *binding, roots []string) bool {
 	return b.now() != Full && (a.allowed(b.allow, roots) || b.recalls(a, roots))
 }
 
+// allowed does what follows from an act that nobody was asked about.
+func (p *Policy) allowed(a *act, b *binding) {
+	switch {
+	case !a.loaded:
+	case a.vouched(b, b.roots(p)):
+		p.entrust(a)
+	default:
+		p.disclaim(a)
+	}
+}
+
 // entrust has what a person allowed trusted, once it has been written.
 func (p *Policy) entrust(a *act) {
 	if !a.loaded || p.trusted == nil {
@@ -101,6 +114,30 @@ func (p *Policy) entrust(a *act) {
 		if fits(in.Whole.OldString + in.Whole.NewString) {
 			in.Done.Then(then)
 		}
+	}
+}
+
+// untrusted is what the model is told of a file that was written, and does not count.
+//
+//go:embed untrusted.md
+var untrusted string
+
+// disclaim tells the model that what mode full allowed is not trusted by that, once it
+// has been written.
+func (p *Policy) disclaim(a *act) {
+	exec := a.actor.Exec
+	if !a.loaded || a.ours || exec == nil {
+		return
+	}
+	text := strings.TrimSpace(strings.ReplaceAll(untrusted, "{{path}}", plain.Line(a.path, limits.SourceLine)))
+	then := func(context.Context, fs.Committed) {
+		exec.DeferContext(tool.Message{Content: []tool.Block{tool.TextBlock(text)}}) // refused: the call is over, and so is its answer
+	}
+	switch in := a.payload.(type) {
+	case fs.Write:
+		in.Done.Then(then)
+	case fs.EditRequest:
+		in.Done.Then(then)
 	}
 }
 

@@ -142,6 +142,52 @@ func TestLoadedTrusted(t *testing.T) {
 	}
 }
 
+// TestLoadedUntrusted: in mode full the model is told that what it wrote does not count
+// yet; where a person allowed it, and of anything else, it is told nothing.
+func TestLoadedUntrusted(t *testing.T) {
+	for _, c := range []struct {
+		name, path string
+		mode       permission.Mode
+		rules      []string
+		want       bool
+	}{
+		{"full", ".dsh/plugins/x.js", permission.Full, nil, true},
+		{"elsewhere", "x.js", permission.Full, nil, false},
+		{"by_a_rule", ".dsh/plugins/x.js", permission.AutoEdit, []string{"mount"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, trusted := trusting(t)
+			rules, err := permission.ParseRules(c.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.bind(permission.Binding{Mode: c.mode, Allow: rules}, true)
+			res := r.act("write", c.path)
+			if res.IsError {
+				t.Fatal(selfmodtest.Text(res))
+			}
+			told := ""
+			for _, m := range res.Contexts {
+				for _, b := range m.Content {
+					told += b.Text
+				}
+			}
+			want := ""
+			if c.want {
+				want = filepath.Join(r.dir, c.path) + " was written, but not trusted by that: dsh loads it only when a person has trusted it. " +
+					"Tell them to look at it and run `dsh trust`; it goes live then, without a restart. " +
+					"(Where the run trusts the whole project, with --trust-project, it is live already.)"
+			}
+			if diff := cmp.Diff(want, told); diff != "" {
+				t.Error(diff)
+			}
+			if got := trusted(); (len(got) > 0) != (c.rules != nil) {
+				t.Errorf("trusted %q", got)
+			}
+		})
+	}
+}
+
 // TestLoadedMount: a temporary plugin asks as the model does, nothing that was
 // remembered for the model or for mounting holds for it, and the question shows the
 // very bytes and who writes them.
