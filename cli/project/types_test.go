@@ -14,7 +14,7 @@ import (
 func tsc(t *testing.T, script string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("a script of a shell stands for tsc")
+		t.Skip("a shell script stands for tsc here, and Windows starts none")
 	}
 	dir := t.TempDir()
 	if script != "" {
