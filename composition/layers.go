@@ -129,7 +129,7 @@ func (d *documents) file(to *[]*document.Document, name string, kind document.Ki
 
 // add parses a layer.
 func (d *documents) add(to *[]*document.Document, layer document.Layer) error {
-	doc, faults := document.Parse(layer)
+	doc, faults := document.Partial(layer) // so that what else is wrong is told with it
 	d.faults = append(d.faults, faults...)
 	if doc != nil {
 		*to = append(*to, doc)
